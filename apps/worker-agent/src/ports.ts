@@ -1,0 +1,109 @@
+import {
+  type EngineOnWorker,
+  type LoadFailureClass,
+  type MeasuredMemory,
+} from '#domain/events/worker-events.js';
+import { type ModelKey, type ResidentId } from '#domain/ids.js';
+import { type Contract, type DeviceBytes, type EngineKind } from '#domain/placement-terms.js';
+
+/** Everything that an engine is started with. Nothing is left to the engine to choose. */
+export interface EnginePlan {
+  readonly residentId: ResidentId;
+  readonly modelKey: ModelKey;
+  readonly artifact: string;
+  /** Absolute paths of the weight files, the first shard first. */
+  readonly files: readonly string[];
+  readonly contract: Contract;
+}
+
+export interface EngineExit {
+  readonly code?: number;
+  readonly signal?: string;
+}
+
+/** Thrown by `ready`: the engine did not come up, and why, in its own words. */
+export class LoadFailure extends Error {
+  override readonly name = 'LoadFailure';
+  constructor(
+    readonly failureClass: LoadFailureClass,
+    message: string,
+    /** At most 4 KiB, only lines of known load-time shapes. */
+    readonly logTail: string,
+  ) {
+    super(message);
+  }
+}
+
+export interface ReadyFacts {
+  /** When the process began to read weights, ISO. */
+  readonly stagedAt: string;
+  /** When it first served, ISO. */
+  readonly loadedAt: string;
+}
+
+export interface LoadProgress {
+  readonly phase: 'starting' | 'reading' | 'warming';
+  /** 0 to 1. */
+  readonly fraction: number;
+}
+
+/** One engine process, started by us or adopted from an agent before us. */
+export interface RunningEngine {
+  readonly residentId: ResidentId;
+  readonly pid: number;
+  readonly pidStartTicks?: number;
+  readonly port: number;
+  readonly engine: { readonly kind: EngineKind; readonly version: string; readonly build: string };
+  /** As started, secrets left out. */
+  readonly arguments: readonly string[];
+  /** Settles when the process is gone, however it went. Adopted processes are watched by their pid. */
+  readonly exited: Promise<EngineExit>;
+  /**
+   * Resolves when the engine serves the right model: `/health`, then its identity.
+   * @throws LoadFailure; the process is gone when it is thrown.
+   */
+  ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts>;
+  /** From the engine's own figures and the operating system's. */
+  measure(): Promise<MeasuredMemory>;
+  /** Requests that the engine works on now, as the engine says; undefined when it does not answer. */
+  requestsInFlight(): Promise<number | undefined>;
+  /** The engine's own way, then SIGTERM, then SIGKILL after 10 s. Resolves when the process is gone. */
+  stop(): Promise<void>;
+  /** The last lines of known load-time shapes, at most 4 KiB. Never a line of a request. */
+  logTail(): Promise<string>;
+}
+
+/** What an agent leaves on disk of each engine, so that the next one can find it. 0600, in `<home>/engines/`. */
+export interface EngineStateFile {
+  readonly residentId: ResidentId;
+  readonly modelKey: ModelKey;
+  readonly artifact: string;
+  readonly driver: EngineKind;
+  readonly pid: number;
+  readonly pidStartTicks?: number;
+  readonly bootId: string;
+  readonly port: number;
+  readonly arguments: readonly string[];
+  readonly engine: { readonly kind: EngineKind; readonly version: string; readonly build: string };
+  readonly files: readonly string[];
+  readonly contract: Contract;
+  readonly startedAt: string;
+}
+
+/** One kind of engine. vLLM, SGLang and others come behind the same interface. */
+export interface EngineDriver {
+  readonly kind: EngineKind;
+  /** What is installed; undefined with the reason told to `log` when it cannot be used. */
+  probe(): Promise<EngineOnWorker | undefined>;
+  /**
+   * Bytes per device that the engine says the plan takes, without loading it.
+   * @returns undefined when it cannot say (its oracle is missing, or died on the file); never a guess.
+   */
+  project(
+    plan: Omit<EnginePlan, 'residentId'>,
+  ): Promise<{ byDevice: readonly DeviceBytes[]; source: string } | undefined>;
+  /** Spawns the process in a group of its own, with its output in a file; returns when it has a pid. */
+  launch(plan: EnginePlan): Promise<RunningEngine>;
+  /** The same process again, from its state file; undefined when it is gone or is another. */
+  adopt(state: EngineStateFile): Promise<RunningEngine | undefined>;
+}

@@ -1,0 +1,72 @@
+import { type CallId } from '../ids.js';
+import { type DeviceBytes, type PlacementClass } from '../placement-terms.js';
+import { type EventOf } from './envelope.js';
+
+/** Stream `history-<workerId>~<modelKey>`: what was projected and measured of one model on one worker. */
+export type HistoryEvent =
+  | EventOf<
+      'LoadProjected',
+      {
+        readonly class: PlacementClass;
+        readonly byDevice: readonly DeviceBytes[];
+        /** Which oracle answered: `llama-fit-params`, `built-in`. */
+        readonly source: string;
+      }
+    >
+  | EventOf<
+      'LoadMeasured',
+      {
+        readonly class: PlacementClass;
+        readonly residentId: string;
+        readonly byDevice: readonly DeviceBytes[];
+        readonly hostAnonymousBytes: number;
+        readonly hostResidentBytes: number;
+        /** Spawn to serving. */
+        readonly seconds: number;
+        readonly predictedByDevice: readonly { readonly deviceId: string; readonly bytes: number }[];
+        readonly callId?: CallId;
+      }
+    >
+  | EventOf<
+      'LoadRefusedByEngine',
+      {
+        readonly class: PlacementClass;
+        readonly residentId: string;
+        readonly failure: string;
+        readonly message: string;
+        readonly seconds: number;
+        readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
+      }
+    >
+  | EventOf<
+      'ServingMeasured',
+      {
+        readonly callId: CallId;
+        readonly class: PlacementClass;
+        readonly tokensHeld: number;
+        readonly kvBytes?: number;
+        readonly peakByDevice?: readonly { readonly deviceId: string; readonly bytes: number }[];
+        readonly promptMsPerToken?: number;
+        readonly decodeMsPerToken?: number;
+      }
+    >
+  | EventOf<
+      'ContextProbed',
+      {
+        readonly class: PlacementClass;
+        readonly contextTokens: number;
+        readonly ok: boolean;
+        readonly byDevice?: readonly DeviceBytes[];
+        readonly reason?: string;
+        readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
+        readonly limits: readonly { readonly deviceId: string; readonly bytes: number }[];
+      }
+    >
+  | EventOf<
+      'StructureRead',
+      { readonly artifact: string; readonly source: string; readonly kvBytesPerToken?: number }
+    >
+  | EventOf<'FactsImported', { readonly fromWorker: string; readonly events: number }>;
+
+export type HistoryEventType = HistoryEvent['type'];
+export type HistoryEventData<T extends HistoryEventType> = Extract<HistoryEvent, { type: T }>['data'];

@@ -1,0 +1,29 @@
+import { type CallEvent } from './call-events.js';
+import { type CatalogEvent } from './catalog-events.js';
+import { type FleetEvent, type IdentityEvent } from './fleet-events.js';
+import { type HistoryEvent } from './history-events.js';
+import { type KeyEvent, type OperatorEvent, type PullEvent, type SettingsEvent } from './other-events.js';
+import { type WorkerEvent } from './worker-events.js';
+
+export * from './call-events.js';
+export * from './catalog-events.js';
+export * from './envelope.js';
+export * from './fleet-events.js';
+export * from './history-events.js';
+export * from './other-events.js';
+export * from './worker-events.js';
+
+/** Every event that Berth writes. Type names are unique over all streams: a public contract. */
+export type BerthEvent =
+  | WorkerEvent
+  | CallEvent
+  | HistoryEvent
+  | CatalogEvent
+  | FleetEvent
+  | IdentityEvent
+  | SettingsEvent
+  | KeyEvent
+  | OperatorEvent
+  | PullEvent;
+export type BerthEventType = BerthEvent['type'];
+export type DataOf<T extends BerthEventType> = Extract<BerthEvent, { type: T }>['data'];

@@ -1,0 +1,301 @@
+import { type CallId, type DecisionId, type DeviceId, type ModelKey, type ResidentId } from '../ids.js';
+import {
+  type Ask,
+  type Contract,
+  type DeviceBytes,
+  type EngineKind,
+  type KvType,
+  type ModelKind,
+  type NeedTerm,
+  type Rung,
+} from '../placement-terms.js';
+import { type EventOf } from './envelope.js';
+
+/** Stream `worker-<workerId>`: what the machine is, what was decided for it, what became of it. */
+
+export interface EngineOnWorker {
+  readonly kind: EngineKind;
+  readonly version: string;
+  readonly build: string;
+  /** `chat`, `embedding`, `rerank`, `gpu`, `moe-split`, `tools`, `slots`, `vision`. */
+  readonly capabilities: readonly string[];
+}
+
+export interface DeviceOnWorker {
+  readonly deviceId: DeviceId;
+  readonly kind: 'cuda' | 'rocm' | 'metal' | 'vulkan' | 'cpu';
+  readonly name: string;
+  readonly uuid?: string;
+  readonly totalBytes: number;
+  readonly driverReservedBytes?: number;
+  readonly computeCapability?: string;
+}
+
+export interface DeviceRoom {
+  readonly deviceId: DeviceId;
+  /** Left out when a reading is missing: unknown room admits nothing. */
+  readonly bytes?: number;
+}
+
+export interface Victim {
+  readonly residentId: ResidentId;
+  readonly modelKey: ModelKey;
+  readonly lossSeconds: number;
+  readonly frees: readonly { readonly deviceId: DeviceId; readonly bytes: number }[];
+}
+
+/** One candidate that was looked at, and what came of it. */
+export interface Considered {
+  readonly artifact: string;
+  readonly rung: Rung;
+  readonly contextTokens?: number;
+  readonly kvType?: KvType;
+  readonly outcome: 'chosen' | 'admitted' | 'refused' | 'not-offered';
+  readonly reason: string;
+  readonly needBytes?: number;
+  readonly roomBytes?: number;
+  readonly predictedSeconds?: number;
+}
+
+export type DecisionCause =
+  | { readonly kind: 'call'; readonly callId: CallId }
+  | { readonly kind: 'operator' | 'grow' | 'probe' | 'idle' | 'preload' };
+
+/** What a decision, a refusal and `berth explain` share. */
+export interface Working {
+  readonly cause: DecisionCause;
+  readonly modelKey: ModelKey;
+  readonly ask: Ask;
+  readonly room: readonly DeviceRoom[];
+  readonly considered: readonly Considered[];
+  /** How many candidates were left out so that the event stays below 64 KiB. */
+  readonly consideredLeftOut?: number;
+  /** Residents that could not be victims, with the reason. */
+  readonly blocking: readonly {
+    readonly residentId: ResidentId;
+    readonly modelKey: ModelKey;
+    readonly reason: string;
+  }[];
+  readonly basedOn: readonly { readonly stream: string; readonly revision: number }[];
+  readonly queue: readonly { readonly callId: CallId; readonly place: number }[];
+  /** ISO time that the decision was taken with. */
+  readonly now: string;
+  readonly policy: { readonly goal: string; readonly order: string; readonly version: number };
+}
+
+export interface PlacementDecidedData extends Working {
+  readonly decisionId: DecisionId;
+  /** The resident that this decision will make. */
+  readonly residentId: ResidentId;
+  readonly artifact: string;
+  readonly rung: Rung;
+  readonly contract: Contract;
+  readonly devices: readonly DeviceId[];
+  readonly need: readonly NeedTerm[];
+  readonly victims: readonly Victim[];
+  /** True when the victims are the best possible set, false when chosen greedily. */
+  readonly exact: boolean;
+  readonly validUntil: string;
+  readonly predicted: {
+    readonly readyInSeconds?: number;
+    readonly loadSeconds?: number;
+    readonly outputSeconds?: number;
+  };
+}
+
+export interface PlacementRefusedData extends Working {
+  readonly decisionId: DecisionId;
+  readonly code: string;
+  readonly reason: string;
+  /** How often the same refusal was given since the last one written. */
+  readonly count: number;
+}
+
+export interface MeasuredMemory {
+  readonly byDevice: readonly DeviceBytes[];
+  /** Anonymous host memory of the process: what unloading frees for certain. */
+  readonly hostAnonymousBytes: number;
+  /** Resident host memory of the process, file pages included. */
+  readonly hostResidentBytes: number;
+  readonly contextTokens: number;
+  readonly slots: number;
+}
+
+export const EVICTION_REASONS = ['room', 'idle', 'operator', 'contract', 'shutdown'] as const;
+export type EvictionReason = (typeof EVICTION_REASONS)[number];
+
+export const LOAD_FAILURE_CLASSES = [
+  'out-of-memory',
+  'bad-artifact',
+  'incompatible-engine',
+  'stalled',
+  'exited',
+  'cancelled',
+] as const;
+export type LoadFailureClass = (typeof LOAD_FAILURE_CLASSES)[number];
+
+export const CLOSE_REASONS = ['expired', 'cancelled', 'superseded', 'agent-refused'] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
+
+export type WorkerEvent =
+  | EventOf<
+      'WorkerRegistered',
+      {
+        readonly name: string;
+        readonly host: string;
+        readonly agentVersion: string;
+        readonly os: string;
+        readonly engines: readonly EngineOnWorker[];
+        /** Where engines of this worker are reached; loopback when the api is on the same machine. */
+        readonly dataAddress: string;
+        readonly bootId: string;
+      }
+    >
+  | EventOf<
+      'CapacityMeasured',
+      {
+        readonly devices: readonly DeviceOnWorker[];
+        readonly ramBytes: number;
+        readonly swapBytes: number;
+        readonly physicalCores: number;
+        readonly cpuTopology?: readonly {
+          readonly cpu: number;
+          readonly core: number;
+          readonly node: number;
+        }[];
+        readonly memoryBandwidth?: { readonly allGBps: number; readonly oneCoreGBps: number };
+        readonly drives: readonly {
+          readonly mount: string;
+          readonly totalBytes: number;
+          readonly freeBytes: number;
+        }[];
+      }
+    >
+  | EventOf<
+      'LimitSet',
+      {
+        /** A device id (`ram` among them) or `cores`. */
+        readonly resource: string;
+        readonly tier: 'designation' | 'setting';
+        /** Bytes, or a count for cores; null takes the limit away. */
+        readonly value: number | null;
+        readonly by: string;
+      }
+    >
+  | EventOf<
+      'ForeignUseChanged',
+      {
+        readonly deviceId: DeviceId;
+        /** The upper edge of the 128 MiB step that the use lies in. */
+        readonly bytes: number;
+        readonly processes: readonly {
+          readonly pid: number;
+          readonly name: string;
+          readonly bytes: number;
+        }[];
+      }
+    >
+  | EventOf<'WorkerLost', { readonly lastSeenAt: string }>
+  | EventOf<'WorkerReturned', { readonly bootId: string }>
+  | EventOf<'PlacementDecided', PlacementDecidedData>
+  | EventOf<'PlacementRefused', PlacementRefusedData>
+  | EventOf<
+      'DecisionClosed',
+      {
+        readonly decisionId: DecisionId;
+        readonly why: CloseReason;
+        readonly reason: string;
+        readonly roomRead?: readonly DeviceRoom[];
+      }
+    >
+  | EventOf<'PinSet', { readonly modelKey: ModelKey; readonly pinned: boolean; readonly by: string }>
+  | EventOf<
+      'EvictionStarted',
+      { readonly residentId: ResidentId; readonly decisionId?: DecisionId; readonly reason: EvictionReason }
+    >
+  | EventOf<
+      'ResidentEvicted',
+      {
+        readonly residentId: ResidentId;
+        readonly decisionId?: DecisionId;
+        readonly reason: EvictionReason;
+        readonly freed: readonly { readonly deviceId: DeviceId; readonly bytes: number }[];
+        readonly seconds: number;
+      }
+    >
+  | EventOf<
+      'EvictionFailed',
+      {
+        readonly residentId: ResidentId;
+        readonly decisionId?: DecisionId;
+        readonly reason: EvictionReason;
+        readonly why: 'busy' | 'would-not-stop';
+        readonly message: string;
+      }
+    >
+  | EventOf<
+      'LoadStarted',
+      {
+        readonly residentId: ResidentId;
+        readonly decisionId: DecisionId;
+        readonly modelKey: ModelKey;
+        readonly artifact: string;
+        readonly engine: { readonly kind: EngineKind; readonly version: string; readonly build: string };
+        readonly arguments: readonly string[];
+        readonly port: number;
+        readonly cores?: readonly number[];
+        readonly pid: number;
+        /** Start time of the process in clock ticks since boot: tells a reused pid from the engine. */
+        readonly pidStartTicks?: number;
+      }
+    >
+  | EventOf<
+      'ResidentReady',
+      {
+        readonly residentId: ResidentId;
+        readonly stagedAt: string;
+        readonly loadedAt: string;
+        readonly measured: MeasuredMemory;
+        readonly computesOn: readonly DeviceId[];
+        readonly kind: ModelKind;
+      }
+    >
+  | EventOf<
+      'LoadFailed',
+      {
+        readonly residentId: ResidentId;
+        readonly class: LoadFailureClass;
+        readonly message: string;
+        /** At most 4 KiB, only lines of known load-time shapes. */
+        readonly logTail: string;
+        readonly seconds: number;
+      }
+    >
+  | EventOf<
+      'ResidentCrashed',
+      {
+        readonly residentId: ResidentId;
+        readonly exitCode?: number;
+        readonly signal?: string;
+        readonly during: 'idle' | 'call' | 'unknown';
+        readonly logTail: string;
+      }
+    >
+  | EventOf<'ResidentAdopted', { readonly residentId: ResidentId; readonly pid: number }>
+  | EventOf<'ResidentFoundGone', { readonly residentId: ResidentId; readonly pid: number }>
+  | EventOf<
+      'ContextGrown',
+      { readonly residentId: ResidentId; readonly from: number; readonly to: number; readonly cause: string }
+    >
+  | EventOf<
+      'CoresRepinned',
+      {
+        readonly residentId: ResidentId;
+        readonly from: readonly number[];
+        readonly to: readonly number[];
+        readonly cause: string;
+      }
+    >;
+
+export type WorkerEventType = WorkerEvent['type'];
+export type WorkerEventData<T extends WorkerEventType> = Extract<WorkerEvent, { type: T }>['data'];

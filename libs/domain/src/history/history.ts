@@ -1,0 +1,125 @@
+import { type Recorded } from '../events/envelope.js';
+import { type HistoryEvent, type HistoryEventData } from '../events/history-events.js';
+import { type ModelKey, type WorkerId } from '../ids.js';
+import { classKey, type PlacementClass } from '../placement-terms.js';
+
+/** A figure and the event that it came from. */
+export interface Fact<T> {
+  readonly value: T;
+  readonly eventId: string;
+  readonly at: string;
+}
+
+/** What is known of one model on one worker. Keys are those of `classKey`. */
+export interface PairHistory {
+  readonly workerId: WorkerId;
+  readonly modelKey: ModelKey;
+  readonly projected: ReadonlyMap<string, Fact<HistoryEventData<'LoadProjected'>>>;
+  /** The last measurement of each class. */
+  readonly measured: ReadonlyMap<string, Fact<HistoryEventData<'LoadMeasured'>>>;
+  /** Load seconds by class, oldest first, at most the last 20. */
+  readonly loadSeconds: ReadonlyMap<string, readonly number[]>;
+  /** Windows that were refused, by class without its context: the smallest that failed with nothing larger since. */
+  readonly barred: ReadonlyMap<string, BarredWindow>;
+  readonly revision: number;
+}
+
+/** A refused window bars every window at or above it, under the same engine build and limits and no more room. */
+export interface BarredWindow {
+  readonly contextTokens: number;
+  readonly reason: string;
+  readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
+  readonly eventId: string;
+}
+
+const KEPT = 20;
+
+export const initialHistory = (workerId: WorkerId, modelKey: ModelKey): PairHistory => ({
+  workerId,
+  modelKey,
+  projected: new Map(),
+  measured: new Map(),
+  loadSeconds: new Map(),
+  barred: new Map(),
+  revision: -1,
+});
+
+/** A class without its window: what a refused window bars. */
+export const windowlessKey = (c: PlacementClass): string => classKey({ ...c, contextTokens: 0 });
+
+/** Folds one event of `history-<workerId>~<modelKey>`. */
+export function evolveHistory(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistory {
+  if (recorded.revision <= state.revision) return state;
+  const { event, id, revision, metadata } = recorded;
+  const fact = <T>(value: T): Fact<T> => ({ value, eventId: id, at: metadata.at });
+  switch (event.type) {
+    case 'LoadProjected':
+      return {
+        ...state,
+        revision,
+        projected: new Map(state.projected).set(classKey(event.data.class), fact(event.data)),
+      };
+    case 'LoadMeasured': {
+      const key = classKey(event.data.class);
+      const seconds = [...(state.loadSeconds.get(key) ?? []), event.data.seconds].slice(-KEPT);
+      return {
+        ...state,
+        revision,
+        measured: new Map(state.measured).set(key, fact(event.data)),
+        loadSeconds: new Map(state.loadSeconds).set(key, seconds),
+        barred: unbar(state.barred, event.data.class),
+      };
+    }
+    case 'LoadRefusedByEngine': {
+      if (event.data.failure !== 'out-of-memory') return { ...state, revision };
+      return {
+        ...state,
+        revision,
+        barred: bar(state.barred, event.data.class, event.data.message, event.data.roomBytes, id),
+      };
+    }
+    case 'ContextProbed': {
+      const barred = event.data.ok
+        ? unbar(state.barred, event.data.class)
+        : bar(state.barred, event.data.class, event.data.reason ?? 'refused', event.data.roomBytes, id);
+      return { ...state, revision, barred };
+    }
+    case 'ServingMeasured':
+    case 'StructureRead':
+    case 'FactsImported':
+      return { ...state, revision };
+  }
+}
+
+function bar(
+  barred: PairHistory['barred'],
+  c: PlacementClass,
+  reason: string,
+  roomBytes: BarredWindow['roomBytes'],
+  eventId: string,
+): PairHistory['barred'] {
+  const key = windowlessKey(c);
+  const before = barred.get(key);
+  if (before && before.contextTokens <= c.contextTokens) return barred;
+  return new Map(barred).set(key, { contextTokens: c.contextTokens, reason, roomBytes, eventId });
+}
+
+/** A success at or above the barred window takes the bar away. */
+function unbar(barred: PairHistory['barred'], c: PlacementClass): PairHistory['barred'] {
+  const key = windowlessKey(c);
+  const before = barred.get(key);
+  if (!before || c.contextTokens < before.contextTokens) return barred;
+  const copy = new Map(barred);
+  copy.delete(key);
+  return copy;
+}
+
+export function median(values: readonly number[]): number | undefined {
+  if (values.length === 0) return undefined;
+  const sorted = [...values].sort((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  const upper = sorted[middle];
+  const lower = sorted[middle - 1];
+  if (upper === undefined) return undefined;
+  return sorted.length % 2 === 1 || lower === undefined ? upper : (lower + upper) / 2;
+}

@@ -1,0 +1,241 @@
+import { type Recorded } from '../events/envelope.js';
+import { type WorkerEvent } from '../events/worker-events.js';
+import { type DecisionId, type ResidentId, type WorkerId } from '../ids.js';
+import { classKey, placementClassOf } from '../placement-terms.js';
+import { type FailedPlan, type OpenDecision, type Resident, type WorkerState } from './state.js';
+
+/** A retried fact can stand in the log twice; retries come soon, so that the last ids are enough. */
+const SEEN_IDS = 512;
+
+export const initialWorker = (id: WorkerId): WorkerState => ({
+  workerId: id,
+  registered: false,
+  name: '',
+  host: '',
+  dataAddress: '',
+  bootId: '',
+  engines: [],
+  devices: [],
+  physicalCores: 0,
+  limits: { designation: new Map(), setting: new Map() },
+  foreign: new Map(),
+  lost: false,
+  residents: new Map(),
+  openDecisions: new Map(),
+  pins: new Set(),
+  revision: -1,
+  failedPlans: new Map(),
+  seen: new Set(),
+});
+
+/** Folds one event of `worker-<id>`. Pure: the given state is never changed. An id seen before changes only the revision. */
+export function evolveWorker(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState {
+  if (recorded.revision <= state.revision) return state;
+  if (state.seen.has(recorded.id)) return { ...state, revision: recorded.revision };
+  const next = apply(state, recorded);
+  return { ...next, revision: recorded.revision, seen: remember(state.seen, recorded.id) };
+}
+
+function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState {
+  const { event, metadata } = recorded;
+  switch (event.type) {
+    case 'WorkerRegistered': {
+      const { name, host, dataAddress, bootId, engines } = event.data;
+      return { ...state, registered: true, lost: false, name, host, dataAddress, bootId, engines };
+    }
+    case 'CapacityMeasured': {
+      const { devices, ramBytes, physicalCores, memoryBandwidth } = event.data;
+      return { ...state, devices, ramBytes, physicalCores, ...(memoryBandwidth ? { memoryBandwidth } : {}) };
+    }
+    case 'LimitSet': {
+      const { tier, resource, value } = event.data;
+      return {
+        ...state,
+        limits: { ...state.limits, [tier]: withEntry(state.limits[tier], resource, value ?? undefined) },
+      };
+    }
+    case 'ForeignUseChanged':
+      return { ...state, foreign: withEntry(state.foreign, event.data.deviceId, event.data.bytes) };
+    case 'WorkerLost':
+      return { ...state, lost: true };
+    case 'WorkerReturned':
+      return { ...state, lost: false };
+    case 'PlacementDecided': {
+      const data = event.data;
+      const open: OpenDecision = {
+        decisionId: data.decisionId,
+        residentId: data.residentId,
+        data,
+        revision: recorded.revision,
+        eventId: recorded.id,
+      };
+      const planned: Resident = {
+        residentId: data.residentId,
+        decisionId: data.decisionId,
+        modelKey: data.modelKey,
+        artifact: data.artifact,
+        rung: data.rung,
+        ask: data.ask,
+        contract: data.contract,
+        kind: data.contract.kind,
+        need: data.need,
+        phase: 'planned',
+        decidedAt: metadata.at,
+      };
+      let residents = withEntry(state.residents, data.residentId, planned);
+      for (const victim of data.victims) {
+        residents = change(residents, victim.residentId, (r) => ({
+          ...r,
+          leaving: { by: data.decisionId, reason: 'room', started: false },
+        }));
+      }
+      return { ...state, residents, openDecisions: withEntry(state.openDecisions, data.decisionId, open) };
+    }
+    case 'PlacementRefused':
+      return state;
+    case 'DecisionClosed':
+      return closeDecision(state, event.data.decisionId);
+    case 'PinSet': {
+      const pins = new Set(state.pins);
+      if (event.data.pinned) pins.add(event.data.modelKey);
+      else pins.delete(event.data.modelKey);
+      return { ...state, pins };
+    }
+    case 'EvictionStarted': {
+      const { residentId, decisionId, reason } = event.data;
+      return {
+        ...state,
+        residents: change(state.residents, residentId, (r) => ({
+          ...r,
+          leaving: { ...(decisionId ? { by: decisionId } : {}), reason, started: true },
+        })),
+      };
+    }
+    case 'ResidentEvicted':
+    case 'ResidentCrashed':
+    case 'ResidentFoundGone':
+      return endResident(state, event.data.residentId);
+    case 'EvictionFailed':
+      return { ...state, residents: change(state.residents, event.data.residentId, stays) };
+    case 'LoadStarted': {
+      const { residentId, port, pid, pidStartTicks, engine } = event.data;
+      return {
+        ...state,
+        residents: change(state.residents, residentId, (r) =>
+          r.phase === 'planned'
+            ? {
+                ...r,
+                phase: 'loading',
+                port,
+                pid,
+                engine,
+                loadStartedAt: metadata.at,
+                ...(pidStartTicks === undefined ? {} : { pidStartTicks }),
+              }
+            : r,
+        ),
+      };
+    }
+    case 'ResidentReady': {
+      const { residentId, measured } = event.data;
+      const resident = state.residents.get(residentId);
+      if (!resident || resident.phase === 'ready') return state;
+      return {
+        ...state,
+        residents: withEntry(state.residents, residentId, {
+          ...resident,
+          phase: 'ready' as const,
+          measured,
+          readyAt: metadata.at,
+        }),
+        openDecisions: withEntry(state.openDecisions, resident.decisionId, undefined),
+        failedPlans: withEntry(state.failedPlans, planKey(resident), undefined),
+      };
+    }
+    case 'LoadFailed': {
+      const resident = state.residents.get(event.data.residentId);
+      if (!resident) return state;
+      const ended = endResident(state, resident.residentId);
+      if (event.data.class === 'cancelled') return ended;
+      const key = planKey(resident);
+      const failed: FailedPlan = {
+        modelKey: resident.modelKey,
+        artifact: resident.artifact,
+        class: event.data.class,
+        message: event.data.message,
+        at: metadata.at,
+        times: (state.failedPlans.get(key)?.times ?? 0) + 1,
+        roomBytes: state.openDecisions.get(resident.decisionId)?.data.room ?? [],
+      };
+      return { ...ended, failedPlans: withEntry(state.failedPlans, key, failed) };
+    }
+    case 'ResidentAdopted':
+      return {
+        ...state,
+        residents: change(state.residents, event.data.residentId, (r) => ({ ...r, pid: event.data.pid })),
+      };
+    case 'ContextGrown':
+    case 'CoresRepinned':
+      return state;
+  }
+}
+
+/** Key under which a plan's failures are remembered: model and placement class. */
+export const planKey = (r: Pick<Resident, 'modelKey' | 'artifact' | 'contract'>): string =>
+  `${r.modelKey}|${classKey(placementClassOf(r.artifact, r.contract))}`;
+
+/** A decision ended without a load: its resident was never there, and its victims that were not begun on stay. */
+function closeDecision(state: WorkerState, id: DecisionId): WorkerState {
+  const open = state.openDecisions.get(id);
+  if (!open) return state;
+  return endResident(state, open.residentId);
+}
+
+/** Takes a resident away, ends the decision that made it, and lets go of that decision's victims not begun on. */
+function endResident(state: WorkerState, id: ResidentId): WorkerState {
+  const resident = state.residents.get(id);
+  if (!resident) return state;
+  const open = state.openDecisions.get(resident.decisionId);
+  let residents = withEntry(state.residents, id, undefined);
+  for (const victim of open?.data.victims ?? []) {
+    residents = change(residents, victim.residentId, (r) =>
+      r.leaving?.by === resident.decisionId && !r.leaving.started ? stays(r) : r,
+    );
+  }
+  return {
+    ...state,
+    residents,
+    openDecisions: withEntry(state.openDecisions, resident.decisionId, undefined),
+  };
+}
+
+function stays(resident: Resident): Resident {
+  const { leaving: _leaving, ...rest } = resident;
+  return rest;
+}
+
+function change(
+  residents: ReadonlyMap<ResidentId, Resident>,
+  id: ResidentId,
+  to: (resident: Resident) => Resident,
+): ReadonlyMap<ResidentId, Resident> {
+  const resident = residents.get(id);
+  return resident ? withEntry(residents, id, to(resident)) : residents;
+}
+
+function withEntry<K, V>(map: ReadonlyMap<K, V>, key: K, value: V | undefined): ReadonlyMap<K, V> {
+  const copy = new Map(map);
+  if (value === undefined) copy.delete(key);
+  else copy.set(key, value);
+  return copy;
+}
+
+function remember(seen: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const next = new Set(seen);
+  next.add(id);
+  if (next.size > SEEN_IDS) {
+    const [oldest] = next;
+    if (oldest !== undefined) next.delete(oldest);
+  }
+  return next;
+}

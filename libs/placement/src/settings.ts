@@ -1,0 +1,38 @@
+import { type Ask, type ContextAsk, type KvType, type Rung } from '#domain/placement-terms.js';
+
+export const GOALS = ['quality', 'fast', 'resident'] as const;
+export type Goal = (typeof GOALS)[number];
+export const EVICTION_ORDERS = ['loss', 'lru', 'gdsf', 'classic'] as const;
+export type EvictionOrder = (typeof EVICTION_ORDERS)[number];
+
+/** Every knob with its value, after all levels were laid over one another. Seconds, bytes and counts as named. */
+export interface EffectiveSettings {
+  readonly goal: Goal;
+  readonly allowedRungs: readonly Rung[];
+  readonly alternatives?: readonly string[];
+  readonly quantCeiling: 'auto' | 'off' | readonly string[];
+  readonly waitBeforeQuality: boolean;
+  readonly priority: number;
+  readonly pinned: boolean;
+  readonly latencyTargetSeconds?: number;
+  readonly overdueAfterSeconds: number;
+  readonly maxWaitSeconds: number;
+  readonly minResidencySeconds: number;
+  readonly idleEvictSeconds: number;
+  readonly idleUnloadSeconds?: number;
+  readonly context: ContextAsk | 'low' | 'medium' | 'high';
+  readonly kvType: KvType;
+  readonly parallel: number;
+  readonly gpuLayers?: number;
+  readonly cpuMoeLayers?: number;
+  readonly gpuBytes?: number;
+  readonly ramBytes?: number;
+  readonly cpuCores?: number | readonly number[];
+  readonly cpuFloorCores?: number;
+  readonly cpuPriority?: number;
+  readonly evictionOrder: EvictionOrder;
+  readonly maxQueue: number;
+}
+
+/** An ask that is known by the settings alone, before the call adds to it. */
+export type AskOf = (settings: EffectiveSettings) => Ask;

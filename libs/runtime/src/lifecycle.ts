@@ -1,0 +1,69 @@
+import { type Logger } from 'pino';
+
+/** What a supervised process says to its supervisor over IPC. */
+export interface ReadyMessage {
+  readonly berth: 'ready';
+  readonly details: Readonly<Record<string, string | number | boolean>>;
+}
+/** A start that failed in a way a person can mend: shown as it stands, without a stack. */
+export interface FailedMessage {
+  readonly berth: 'failed';
+  readonly message: string;
+}
+
+export interface Running {
+  /** Told to the supervisor when the process serves. */
+  readonly details: Readonly<Record<string, string | number | boolean>>;
+  /** Ends everything in order; called once. */
+  stop(reason: StopReason): Promise<void>;
+}
+/** `signal`: asked by a person or a supervisor. `orphaned`: the supervisor is gone. */
+export type StopReason = 'signal' | 'orphaned';
+
+/**
+ * Runs one process of Berth: starts it, says that it is ready, and stops it in order on SIGTERM, SIGINT or when the
+ * supervisor that started it is gone. Exit codes: 0 after an ordered stop, 1 when the start or the stop failed.
+ */
+export async function runProcess(name: string, log: Logger, start: () => Promise<Running>): Promise<void> {
+  let running: Running | undefined;
+  let stopping: Promise<void> | undefined;
+  let wanted: StopReason | undefined;
+  const stop = (reason: StopReason) => {
+    wanted ??= reason;
+    if (!running) return;
+    const r = running;
+    stopping ??= (async () => {
+      try {
+        await r.stop(reason);
+        log.info(`${name} stopped`);
+        process.exit(0);
+      } catch (error) {
+        log.error({ err: error }, `${name} did not stop in order`);
+        process.exit(1);
+      }
+    })();
+  };
+  // Ctrl-C reaches the whole foreground group; under a supervisor the supervisor decides the order.
+  process.on('SIGINT', () => {
+    if (!process.connected) stop('signal');
+  });
+  process.on('SIGTERM', () => stop('signal'));
+  if (process.connected) process.on('disconnect', () => stop('orphaned'));
+  try {
+    running = await start();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    log.error({ err: error }, `${name} could not start: ${message}`);
+    tell({ berth: 'failed', message });
+    process.exitCode = 1;
+    setTimeout(() => process.exit(1), 100).unref();
+    return;
+  }
+  tell({ berth: 'ready', details: running.details });
+  log.info(running.details, `${name} ready`);
+  if (wanted) stop(wanted);
+}
+
+function tell(message: ReadyMessage | FailedMessage): void {
+  if (process.connected) process.send?.(message);
+}

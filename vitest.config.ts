@@ -1,0 +1,47 @@
+import { defineConfig } from 'vitest/config';
+
+// Tests are named by weight: unit (no I/O), int (a real server or file of ours), e2e (the whole stack).
+// The `source` condition resolves `#domain/*.js` and its siblings to TypeScript, so that unit and int tests need no build;
+// what runs as a process of its own is started from `dist`.
+const shared = {
+  resolve: { conditions: ['source'] },
+  ssr: { resolve: { conditions: ['source'], externalConditions: ['node'] } },
+} as const;
+
+const places = (weight: string) => [
+  `libs/**/*.${weight}.spec.ts`,
+  `apps/**/*.${weight}.spec.ts`,
+  `schema/**/*.${weight}.spec.ts`,
+  `test/**/*.${weight}.spec.ts`,
+];
+
+export default defineConfig({
+  ...shared,
+  test: {
+    exclude: ['**/node_modules/**', '**/dist/**'],
+    reporters: ['default'],
+    projects: [
+      { ...shared, test: { name: 'unit', include: places('unit'), testTimeout: 30_000 } },
+      {
+        ...shared,
+        test: {
+          name: 'int',
+          include: places('int'),
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          maxWorkers: 2,
+        },
+      },
+      {
+        ...shared,
+        test: {
+          name: 'e2e',
+          include: places('e2e'),
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
