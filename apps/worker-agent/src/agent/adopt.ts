@@ -1,0 +1,103 @@
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type ResidentId } from '#domain/ids.js';
+import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import { derivedId, newId } from '#runtime/ids.js';
+import { bootId } from '#runtime/process-info.js';
+import { type Logger } from '#runtime/logger.js';
+import { type EngineStateFile, type RunningEngine } from '../ports.js';
+import { type RunningEngines } from './engines.js';
+import { type FactWriter } from './facts.js';
+import { whyOf, whyOfResident, type Loader } from './load.js';
+
+export interface AdoptOptions {
+  readonly home: string;
+  readonly engines: RunningEngines;
+  readonly loader: Loader;
+  readonly facts: FactWriter;
+  readonly log: Logger;
+}
+
+/**
+ * Finds the engines that an agent before this one left running, from their state files, and holds them against the log:
+ * what both know is adopted; what only the log knows is found gone; what no log entry explains is stopped once and said.
+ */
+export async function adoptEngines(state: WorkerState, o: AdoptOptions): Promise<void> {
+  const adopted = new Set<ResidentId>();
+  for (const file of await readStateFiles(o.home, o.log)) {
+    const engine = file.bootId === bootId() ? await o.engines.adopt(file) : undefined;
+    if (!engine) {
+      await rm(stateFilePath(o.home, file.residentId), { force: true });
+      continue;
+    }
+    const resident = state.residents.get(file.residentId);
+    if (!resident || resident.phase === 'planned') {
+      o.log.warn(
+        { residentId: file.residentId, pid: file.pid, modelKey: file.modelKey },
+        'an engine runs that no log entry explains; it is stopped',
+      );
+      await engine.stop();
+      continue;
+    }
+    await adoptOne(resident, engine, state, o);
+    adopted.add(resident.residentId);
+  }
+  for (const resident of state.residents.values()) {
+    if (adopted.has(resident.residentId) || resident.phase === 'planned') continue;
+    await o.facts.worker(
+      derivedId('ResidentFoundGone', resident.residentId),
+      { type: 'ResidentFoundGone', data: { residentId: resident.residentId, pid: resident.pid ?? 0 } },
+      whyOfResident(resident, resident.decisionId),
+    );
+  }
+}
+
+async function adoptOne(
+  resident: Resident,
+  engine: RunningEngine,
+  state: WorkerState,
+  o: AdoptOptions,
+): Promise<void> {
+  o.loader.adoptEngine(engine);
+  await o.facts.worker(
+    newId(),
+    { type: 'ResidentAdopted', data: { residentId: resident.residentId, pid: engine.pid } },
+    whyOfResident(resident, resident.decisionId),
+  );
+  const decision = state.openDecisions.get(resident.decisionId);
+  if (resident.phase !== 'loading' || !decision) return;
+  // It was loading when the agent before this one went: its end is told by this one, while others are served.
+  const startedMs = resident.loadStartedAt ? Date.parse(resident.loadStartedAt) : Date.now();
+  void o.loader.finish(engine, decision.data, startedMs, whyOf(decision)).catch((error: unknown) => {
+    o.log.error(
+      { err: error, residentId: resident.residentId },
+      'a load begun by an earlier agent could not be finished',
+    );
+  });
+}
+
+export const stateFilePath = (home: string, id: ResidentId): string => join(home, 'engines', `${id}.json`);
+
+/** Files that cannot be read are set aside with a message: nothing is started or stopped on their word. */
+async function readStateFiles(home: string, log: Logger): Promise<readonly EngineStateFile[]> {
+  const folder = join(home, 'engines');
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  const files: EngineStateFile[] = [];
+  for (const name of names.filter((n) => n.endsWith('.json'))) {
+    try {
+      const parsed = JSON.parse(await readFile(join(folder, name), 'utf8')) as EngineStateFile;
+      if (typeof parsed.residentId !== 'string' || typeof parsed.pid !== 'number')
+        throw new Error('fields are missing');
+      files.push(parsed);
+    } catch (error) {
+      log.warn(
+        { file: name, reason: String(error) },
+        'a state file of an engine cannot be read and is left alone',
+      );
+    }
+  }
+  return files;
+}

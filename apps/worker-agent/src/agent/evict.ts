@@ -1,0 +1,132 @@
+import { RAM, type DecisionId, type ResidentId } from '#domain/ids.js';
+import { type EvictionReason } from '#domain/events/worker-events.js';
+import { type Resident } from '#domain/worker/state.js';
+import { derivedId } from '#runtime/ids.js';
+import { type Logger } from '#runtime/logger.js';
+import { type AgentLine } from '../line/line.js';
+import { type RunningEngines } from './engines.js';
+import { type FactWriter, type Why } from './facts.js';
+
+export interface EvictOptions {
+  readonly reason: EvictionReason;
+  readonly decisionId?: DecisionId;
+  readonly why: Why;
+  /** How long calls under way are waited for. */
+  readonly deadlineMs: number;
+}
+
+/** How often the engine is asked whether it still works on something, once every api has let go. */
+const ASK_ENGINE_MS = 25;
+
+/**
+ * An eviction is a drain: every api that could send calls says that it sends none and has none, the engine says that it
+ * works on nothing, and only then is it stopped. Repeating it after a crash writes nothing twice.
+ */
+export class Evictor {
+  readonly #engines: RunningEngines;
+  readonly #line: AgentLine;
+  readonly #facts: FactWriter;
+  readonly #log: Logger;
+
+  constructor(engines: RunningEngines, line: AgentLine, facts: FactWriter, log: Logger) {
+    this.#engines = engines;
+    this.#line = line;
+    this.#facts = facts;
+    this.#log = log;
+  }
+
+  /** @returns false when it was given up; `EvictionFailed` says why. */
+  async evict(resident: Resident, options: EvictOptions): Promise<boolean> {
+    const { reason, decisionId, why } = options;
+    const id = resident.residentId;
+    // A second try after a failed one is another eviction: the id must not be that of the first.
+    const attempt = why.causationId;
+    const named = { residentId: id, reason, ...(decisionId ? { decisionId } : {}) };
+    const started = Date.now();
+    await this.#facts.worker(
+      derivedId('EvictionStarted', id, attempt),
+      { type: 'EvictionStarted', data: named },
+      why,
+    );
+    if (decisionId === undefined) this.#line.broadcast({ drainAsked: { residentId: id } });
+
+    const engine = this.#engines.get(id);
+    if (engine) {
+      const drained = await this.#drained(id, started + options.deadlineMs);
+      if (!drained) {
+        const holders = this.#line.waitingFor(id).length;
+        const message =
+          holders > 0
+            ? `${holders} api process(es) still had calls on ${resident.modelKey} after ${Math.round((Date.now() - started) / 1000)} s.`
+            : `${resident.modelKey} was still serving after ${Math.round((Date.now() - started) / 1000)} s.`;
+        await this.#facts.worker(
+          derivedId('EvictionFailed', id, attempt),
+          { type: 'EvictionFailed', data: { ...named, why: 'busy', message } },
+          why,
+        );
+        return false;
+      }
+      try {
+        await this.#engines.stop(id);
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        this.#log.error({ residentId: id, reason: message }, 'an engine would not stop');
+        await this.#facts.worker(
+          derivedId('EvictionFailed', id, attempt),
+          { type: 'EvictionFailed', data: { ...named, why: 'would-not-stop', message } },
+          why,
+        );
+        return false;
+      }
+    }
+    await this.#facts.worker(
+      derivedId('ResidentEvicted', id),
+      {
+        type: 'ResidentEvicted',
+        data: { ...named, freed: heldBytes(resident), seconds: (Date.now() - started) / 1000 },
+      },
+      why,
+    );
+    return true;
+  }
+
+  /** Resolves true when every api has let go and the engine is idle; false at the deadline. */
+  async #drained(id: ResidentId, deadline: number): Promise<boolean> {
+    if (!(await this.#released(id, deadline))) return false;
+    for (;;) {
+      const engine = this.#engines.get(id);
+      if (!engine) return true;
+      const busy = await engine.requestsInFlight();
+      // An engine that does not answer holds no call that could still end well.
+      if (busy === undefined || busy === 0) return true;
+      if (Date.now() >= deadline) return false;
+      await new Promise((resolve) => setTimeout(resolve, ASK_ENGINE_MS));
+    }
+  }
+
+  #released(id: ResidentId, deadline: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      let timer: NodeJS.Timeout | undefined;
+      const settle = (value: boolean) => {
+        stop();
+        clearTimeout(timer);
+        resolve(value);
+      };
+      const stop = this.#line.onChange(() => {
+        if (this.#line.isDrained(id)) settle(true);
+      });
+      timer = setTimeout(() => settle(this.#line.isDrained(id)), Math.max(0, deadline - Date.now()));
+      if (this.#line.isDrained(id)) settle(true);
+    });
+  }
+}
+
+/** What a resident was measured to hold: what its end gives back. */
+export function heldBytes(
+  resident: Resident,
+): readonly { readonly deviceId: typeof RAM; readonly bytes: number }[] {
+  return (resident.measured?.byDevice ?? []).map((d) => ({
+    deviceId: d.deviceId,
+    bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
+  }));
+}

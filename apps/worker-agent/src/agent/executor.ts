@@ -1,0 +1,236 @@
+import { type CloseReason, type DeviceRoom, type WorkerEvent } from '#domain/events/worker-events.js';
+import { type Recorded } from '#domain/events/envelope.js';
+import { type ResidentId, type WorkerId } from '#domain/ids.js';
+import { type OpenDecision, type Resident, type WorkerState } from '#domain/worker/state.js';
+import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
+import { formatBytes } from '#domain/units.js';
+import { derivedId, newId } from '#runtime/ids.js';
+import { type Logger } from '#runtime/logger.js';
+import { type RunningEngines } from './engines.js';
+import { type Evictor } from './evict.js';
+import { type FactWriter, type Why } from './facts.js';
+import { whyOf, whyOfResident, type Loader } from './load.js';
+import { needByDevice, readRoom, tooSmall } from './room.js';
+
+export interface ExecutorOptions {
+  readonly workerId: WorkerId;
+  readonly engines: RunningEngines;
+  readonly evictor: Evictor;
+  readonly loader: Loader;
+  readonly facts: FactWriter;
+  readonly log: Logger;
+}
+
+/** How long calls under way may hold an eviction up. */
+const DRAIN_DEADLINE_MS = 600_000;
+const SHUTDOWN_DRAIN_MS = 5000;
+
+/**
+ * Acts on what the log says, and on nothing else. Each event folded makes it look at the whole state again: an open
+ * decision without a task gets one, an eviction begun without an end is finished. So a restart needs no path of its own.
+ */
+export class Executor {
+  #state: WorkerState;
+  #live = false;
+  #stopping = false;
+  readonly #tasks = new Map<string, Promise<void>>();
+  readonly #watchers = new Set<() => void>();
+  readonly #o: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#o = options;
+    this.#state = initialWorker(options.workerId);
+  }
+
+  get state(): WorkerState {
+    return this.#state;
+  }
+
+  fold(recorded: Recorded<WorkerEvent>): void {
+    this.#state = evolveWorker(this.#state, recorded);
+    for (const watcher of [...this.#watchers]) watcher();
+    if (this.#live) this.#reconcile();
+  }
+
+  /** Called once the past is folded and running engines are adopted: from here on decisions are acted on. */
+  goLive(): void {
+    this.#live = true;
+    this.#reconcile();
+  }
+
+  /** An engine went without having been told to. */
+  async crashed(id: ResidentId, exit: { code?: number; signal?: string }): Promise<void> {
+    const resident = this.#state.residents.get(id);
+    if (!resident || this.#stopping) return;
+    await this.#o.facts.worker(
+      derivedId('ResidentCrashed', id),
+      {
+        type: 'ResidentCrashed',
+        data: {
+          residentId: id,
+          during: 'unknown',
+          logTail: '',
+          ...(exit.code === undefined ? {} : { exitCode: exit.code }),
+          ...(exit.signal === undefined ? {} : { signal: exit.signal }),
+        },
+      },
+      whyOfResident(resident, resident.decisionId),
+    );
+  }
+
+  /** Ends everything that this agent runs: loads are cancelled, residents drained shortly and stopped. */
+  async shutDown(): Promise<void> {
+    this.#stopping = true;
+    for (const resident of this.#state.residents.values()) this.#o.loader.cancel(resident.residentId);
+    await Promise.allSettled(this.#tasks.values());
+    const shutdownId = newId();
+    for (const decision of this.#state.openDecisions.values()) {
+      const resident = this.#state.residents.get(decision.residentId);
+      if (resident?.phase === 'planned') {
+        await this.#close(decision, 'cancelled', 'The agent was shut down before the load began.');
+      }
+    }
+    await Promise.all(
+      [...this.#state.residents.values()]
+        .filter((resident) => resident.phase === 'ready')
+        .map((resident) =>
+          this.#o.evictor
+            .evict(resident, {
+              reason: 'shutdown',
+              why: whyOfResident(resident, shutdownId),
+              deadlineMs: SHUTDOWN_DRAIN_MS,
+            })
+            .then(async (evicted) => {
+              if (!evicted) await this.#endByForce(resident, shutdownId);
+            }),
+        ),
+    );
+  }
+
+  /** A shutdown does not wait for calls for ever: what is still busy is stopped and said. */
+  async #endByForce(resident: Resident, causationId: string): Promise<void> {
+    await this.#o.engines.stop(resident.residentId);
+    await this.#o.facts.worker(
+      derivedId('ResidentEvicted', resident.residentId),
+      {
+        type: 'ResidentEvicted',
+        data: {
+          residentId: resident.residentId,
+          reason: 'shutdown',
+          freed: [],
+          seconds: SHUTDOWN_DRAIN_MS / 1000,
+        },
+      },
+      whyOfResident(resident, causationId),
+    );
+  }
+
+  #reconcile(): void {
+    if (this.#stopping) return;
+    for (const decision of this.#state.openDecisions.values()) {
+      this.#task(`place ${decision.decisionId}`, () => this.#place(decision));
+    }
+    for (const resident of this.#state.residents.values()) {
+      const { leaving } = resident;
+      if (!leaving?.started) continue;
+      // Its decision's own task does it; this is for one whose decision is gone.
+      if (leaving.by !== undefined && this.#state.openDecisions.has(leaving.by)) continue;
+      this.#task(`evict ${resident.residentId}`, async () => {
+        await this.#o.evictor.evict(resident, {
+          reason: leaving.reason,
+          why: whyOfResident(resident, leaving.by ?? resident.decisionId),
+          deadlineMs: DRAIN_DEADLINE_MS,
+          ...(leaving.by === undefined ? {} : { decisionId: leaving.by }),
+        });
+      });
+    }
+  }
+
+  #task(name: string, run: () => Promise<void>): void {
+    if (this.#tasks.has(name)) return;
+    const task = run()
+      .catch((error: unknown) => {
+        this.#o.log.error({ err: error, task: name }, 'a task of the agent failed');
+      })
+      .finally(() => {
+        this.#tasks.delete(name);
+      });
+    this.#tasks.set(name, task);
+  }
+
+  async #place(decision: OpenDecision): Promise<void> {
+    const { data } = decision;
+    const why = whyOf(decision);
+    const resident = this.#state.residents.get(decision.residentId);
+    // A load that is under way is finished by whoever began or adopted it.
+    if (resident?.phase !== 'planned') return;
+    if (Date.parse(data.validUntil) < Date.now()) {
+      return this.#close(
+        decision,
+        'expired',
+        `It was valid until ${data.validUntil} and had not been begun.`,
+      );
+    }
+    for (const victim of data.victims) {
+      const standing = this.#state.residents.get(victim.residentId);
+      if (!standing) continue;
+      const evicted = await this.#o.evictor.evict(standing, {
+        reason: 'room',
+        decisionId: decision.decisionId,
+        why,
+        deadlineMs: DRAIN_DEADLINE_MS,
+      });
+      if (this.#stopping) return;
+      if (!evicted) {
+        return this.#close(
+          decision,
+          'agent-refused',
+          `${victim.modelKey} could not be evicted: it was still busy.`,
+        );
+      }
+    }
+    await this.#until(() => data.victims.every((v) => !this.#state.residents.has(v.residentId)));
+    const need = needByDevice(data.need);
+    const room = await readRoom([...need.keys()]);
+    const short = tooSmall(need, room);
+    if (short) {
+      const found = short.roomBytes === undefined ? 'no reading' : formatBytes(short.roomBytes);
+      const message = `${short.deviceId} had ${found} when it was read again, and ${formatBytes(short.needBytes)} are needed.`;
+      return this.#close(decision, 'agent-refused', message, room);
+    }
+    if (this.#stopping) return;
+    await this.#o.loader.load(decision, why);
+    await this.#until(() => !this.#state.openDecisions.has(decision.decisionId));
+  }
+
+  async #close(
+    decision: OpenDecision,
+    closed: CloseReason,
+    reason: string,
+    room?: readonly DeviceRoom[],
+  ): Promise<void> {
+    const why: Why = whyOf(decision);
+    await this.#o.facts.worker(
+      derivedId('DecisionClosed', decision.decisionId),
+      {
+        type: 'DecisionClosed',
+        data: { decisionId: decision.decisionId, why: closed, reason, ...(room ? { roomRead: room } : {}) },
+      },
+      why,
+    );
+    await this.#until(() => !this.#state.openDecisions.has(decision.decisionId));
+  }
+
+  /** Waits until the fold says so: a task ends only when its own facts have come back. */
+  #until(holds: () => boolean): Promise<void> {
+    if (holds()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const watcher = () => {
+        if (!holds()) return;
+        this.#watchers.delete(watcher);
+        resolve();
+      };
+      this.#watchers.add(watcher);
+    });
+  }
+}

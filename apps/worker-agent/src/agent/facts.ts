@@ -1,0 +1,70 @@
+import { type BerthEvent, type HistoryEvent, type WorkerEvent } from '#domain/events/index.js';
+import { type ModelKey, type WorkerId } from '#domain/ids.js';
+import { type Appended, type EventLog, type ExpectedRevision } from '#events/event-log.js';
+import { streams } from '#events/streams.js';
+import { type Logger } from '#runtime/logger.js';
+
+export interface Why {
+  /** What the fact belongs to: the call or action. */
+  readonly correlationId: string;
+  /** Id of the event that caused it. */
+  readonly causationId: string;
+}
+
+const FIRST_RETRY_MS = 100;
+const LAST_RETRY_MS = 5000;
+
+/**
+ * Appends facts of this worker. What happened, happened: a fact is tried again, under the same id, until the log has
+ * it or the agent is closed; so a log that is away for a minute loses nothing.
+ */
+export class FactWriter {
+  #closed = false;
+  readonly #log: EventLog;
+  readonly #workerId: WorkerId;
+  readonly #logger: Logger;
+
+  constructor(log: EventLog, workerId: WorkerId, logger: Logger) {
+    this.#log = log;
+    this.#workerId = workerId;
+    this.#logger = logger;
+  }
+
+  worker(id: string, event: WorkerEvent, why: Why): Promise<Appended> {
+    return this.#append(streams.worker(this.#workerId), id, event, why);
+  }
+
+  history(id: string, modelKey: ModelKey, event: HistoryEvent, why: Why): Promise<Appended> {
+    return this.#append(streams.history(this.#workerId, modelKey), id, event, why);
+  }
+
+  /** @throws when closed before the log had it, or when the log refuses it for good. */
+  async #append(
+    stream: string,
+    id: string,
+    event: BerthEvent,
+    why: Why,
+    expected: ExpectedRevision = 'any',
+  ): Promise<Appended> {
+    let delay = FIRST_RETRY_MS;
+    const at = new Date().toISOString();
+    for (;;) {
+      const outcome = await this.#log.append(stream, [{ id, event, cause: why, at }], expected);
+      if (outcome.ok) return outcome.value;
+      const { error } = outcome;
+      if (error.kind !== 'unavailable') {
+        throw new Error(
+          `The event log refused ${event.type}: ${error.kind === 'refused' ? error.message : 'conflict'}`,
+        );
+      }
+      if (this.#closed) throw new Error(`${event.type} could not be written: ${error.message}`);
+      this.#logger.warn({ type: event.type, reason: error.message }, 'a fact waits for the event log');
+      await new Promise((resolve) => setTimeout(resolve, delay * (0.5 + Math.random())));
+      delay = Math.min(delay * 2, LAST_RETRY_MS);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+}

@@ -1,0 +1,219 @@
+import { type LoadFailureClass } from '#domain/events/worker-events.js';
+import { type ModelKey, type ResidentId } from '#domain/ids.js';
+import { placementClassOf } from '#domain/placement-terms.js';
+import { type OpenDecision, type Resident } from '#domain/worker/state.js';
+import { derivedId } from '#runtime/ids.js';
+import { type Logger } from '#runtime/logger.js';
+import { type AgentLine } from '../line/line.js';
+import { LoadFailure, type RunningEngine } from '../ports.js';
+import { type RunningEngines } from './engines.js';
+import { type FactWriter, type Why } from './facts.js';
+import { needByDevice } from './room.js';
+
+export interface LoaderOptions {
+  readonly engines: RunningEngines;
+  readonly line: AgentLine;
+  readonly facts: FactWriter;
+  readonly filesOf: (modelKey: ModelKey, artifact: string) => readonly string[] | undefined;
+  readonly onExit: (id: ResidentId, exit: { code?: number; signal?: string }) => void;
+  readonly log: Logger;
+}
+
+/** Starts engines, waits until they serve, measures them, and says in the log what came of it. */
+export class Loader {
+  readonly #o: LoaderOptions;
+  readonly #aborts = new Map<ResidentId, AbortController>();
+
+  constructor(options: LoaderOptions) {
+    this.#o = options;
+  }
+
+  /** Loads what a decision says. Never rejects for a failed load: that is a fact like another. */
+  async load(decision: OpenDecision, why: Why): Promise<void> {
+    const { data } = decision;
+    const { residentId, modelKey, artifact, contract } = data;
+    const started = Date.now();
+    const files = this.#o.filesOf(modelKey, artifact);
+    const driver = this.#o.engines.driver(contract.engine.kind);
+    if (!files || !driver) {
+      const message = files
+        ? `The engine ${contract.engine.kind} is not on this machine any more.`
+        : `The files of ${modelKey} ${artifact} are not on this machine any more.`;
+      await this.#failed(data, files ? 'incompatible-engine' : 'bad-artifact', message, '', 0, why);
+      return;
+    }
+    let engine: RunningEngine;
+    try {
+      engine = await driver.launch({ residentId, modelKey, artifact, files, contract });
+    } catch (error) {
+      const failure = asFailure(error);
+      await this.#failed(data, failure.failureClass, failure.message, failure.logTail, seconds(started), why);
+      return;
+    }
+    this.#watch(engine);
+    await this.#o.facts.worker(
+      derivedId('LoadStarted', residentId),
+      {
+        type: 'LoadStarted',
+        data: {
+          residentId,
+          decisionId: data.decisionId,
+          modelKey,
+          artifact,
+          engine: engine.engine,
+          arguments: engine.arguments,
+          port: engine.port,
+          pid: engine.pid,
+          ...(engine.pidStartTicks === undefined ? {} : { pidStartTicks: engine.pidStartTicks }),
+          ...(contract.cores ? { cores: contract.cores } : {}),
+        },
+      },
+      why,
+    );
+    await this.finish(engine, data, started, why);
+  }
+
+  /** The second half of a load, also for one that an agent before us began: from started to ready or failed. */
+  async finish(
+    engine: RunningEngine,
+    data: OpenDecision['data'],
+    startedMs: number,
+    why: Why,
+  ): Promise<void> {
+    const { residentId, modelKey, artifact, contract } = data;
+    const abort = new AbortController();
+    this.#aborts.set(residentId, abort);
+    try {
+      const facts = await engine.ready((progress) => {
+        this.#o.line.broadcast({
+          progress: {
+            residentId,
+            phase: progress.phase,
+            fraction: progress.fraction,
+            elapsedSeconds: seconds(startedMs),
+          },
+        });
+      }, abort.signal);
+      const measured = await engine.measure();
+      await this.#o.facts.worker(
+        derivedId('ResidentReady', residentId),
+        {
+          type: 'ResidentReady',
+          data: {
+            residentId,
+            stagedAt: facts.stagedAt,
+            loadedAt: facts.loadedAt,
+            measured,
+            computesOn: contract.devices,
+            kind: contract.kind,
+          },
+        },
+        why,
+      );
+      const predicted = needByDevice(data.need);
+      await this.#o.facts.history(
+        derivedId('LoadMeasured', residentId),
+        modelKey,
+        {
+          type: 'LoadMeasured',
+          data: {
+            class: placementClassOf(artifact, contract),
+            residentId,
+            byDevice: measured.byDevice,
+            hostAnonymousBytes: measured.hostAnonymousBytes,
+            hostResidentBytes: measured.hostResidentBytes,
+            seconds: Math.max(0, (Date.parse(facts.loadedAt) - startedMs) / 1000),
+            predictedByDevice: [...predicted].map(([deviceId, bytes]) => ({ deviceId, bytes })),
+            ...(data.cause.kind === 'call' ? { callId: data.cause.callId } : {}),
+          },
+        },
+        why,
+      );
+    } catch (error) {
+      const failure = asFailure(error);
+      await this.#o.engines.stop(residentId);
+      await this.#failed(
+        data,
+        failure.failureClass,
+        failure.message,
+        failure.logTail,
+        seconds(startedMs),
+        why,
+      );
+    } finally {
+      this.#aborts.delete(residentId);
+    }
+  }
+
+  /** Ends a load that is under way; it fails as `cancelled`. */
+  cancel(id: ResidentId): void {
+    this.#aborts.get(id)?.abort();
+  }
+
+  get loading(): boolean {
+    return this.#aborts.size > 0;
+  }
+
+  /** From now on an unexpected end of the process is told. */
+  adoptEngine(engine: RunningEngine): void {
+    this.#watch(engine);
+  }
+
+  #watch(engine: RunningEngine): void {
+    this.#o.engines.add(engine, (exit) => {
+      // While it loads, `ready` tells the failure with its class.
+      if (!this.#aborts.has(engine.residentId)) this.#o.onExit(engine.residentId, exit);
+    });
+  }
+
+  async #failed(
+    data: OpenDecision['data'],
+    failureClass: LoadFailureClass,
+    message: string,
+    logTail: string,
+    took: number,
+    why: Why,
+  ): Promise<void> {
+    const { residentId, modelKey, artifact, contract, room } = data;
+    this.#o.log.warn({ residentId, modelKey, artifact, class: failureClass }, `load failed: ${message}`);
+    await this.#o.facts.history(
+      derivedId('LoadRefusedByEngine', residentId),
+      modelKey,
+      {
+        type: 'LoadRefusedByEngine',
+        data: {
+          class: placementClassOf(artifact, contract),
+          residentId,
+          failure: failureClass,
+          message,
+          seconds: took,
+          roomBytes: room,
+        },
+      },
+      why,
+    );
+    await this.#o.facts.worker(
+      derivedId('LoadFailed', residentId),
+      { type: 'LoadFailed', data: { residentId, class: failureClass, message, logTail, seconds: took } },
+      why,
+    );
+  }
+}
+
+export const whyOf = (decision: OpenDecision): Why => ({
+  correlationId: decision.data.cause.kind === 'call' ? decision.data.cause.callId : decision.decisionId,
+  causationId: decision.eventId,
+});
+
+/** What an eviction or crash of a resident belongs to, when no decision is at hand. */
+export const whyOfResident = (resident: Resident, causationId: string): Why => ({
+  correlationId: resident.residentId,
+  causationId,
+});
+
+const seconds = (sinceMs: number): number => (Date.now() - sinceMs) / 1000;
+
+const asFailure = (error: unknown): LoadFailure =>
+  error instanceof LoadFailure
+    ? error
+    : new LoadFailure('exited', error instanceof Error ? error.message : String(error), '');

@@ -1,0 +1,145 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { type BerthEvent, type FleetEvent, type Recorded, type WorkerEvent } from '#domain/events/index.js';
+import { evolveFleet, initialFleet } from '#domain/fleet/fleet.js';
+import { workerId as asWorkerId, type WorkerId } from '#domain/ids.js';
+import { openEventLog } from '#events/connect.js';
+import { type EventLog, type Subscription } from '#events/event-log.js';
+import { streams } from '#events/streams.js';
+import { readConfig } from '#runtime/config.js';
+import { newId } from '#runtime/ids.js';
+import { runProcess, type Running } from '#runtime/lifecycle.js';
+import { createLogger } from '#runtime/logger.js';
+import { bootId } from '#runtime/process-info.js';
+import { agentLineToken, engineKey } from '#runtime/secrets.js';
+import { adoptEngines } from './agent/adopt.js';
+import { RunningEngines } from './agent/engines.js';
+import { Evictor } from './agent/evict.js';
+import { Executor } from './agent/executor.js';
+import { FactWriter } from './agent/facts.js';
+import { Loader } from './agent/load.js';
+import { project } from './agent/project.js';
+import { startReadings } from './agent/readings.js';
+import { register } from './agent/register.js';
+import { createDrivers } from './engines/index.js';
+import { AgentLine } from './line/line.js';
+import { startCatalog } from './models/catalog.js';
+import { writeSmokeModel } from './agent/smoke.js';
+
+/** Facts that the log does not take within this at shutdown are told again by the next agent. */
+const LAST_FACTS_MS = 8000;
+
+const log = createLogger('agent');
+
+/** The worker's id is made once and stays with its home. */
+function readWorkerId(home: string): WorkerId {
+  const file = join(home, 'worker-id');
+  try {
+    writeFileSync(file, newId(), { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  return asWorkerId(readFileSync(file, 'utf8').trim());
+}
+
+/** Subscribes from the first event, and resolves once everything written so far has been handled. */
+function followFromTheStart<E extends BerthEvent>(
+  events: EventLog,
+  stream: string,
+  onEvent: (recorded: Recorded<E>) => void,
+): Promise<Subscription> {
+  return new Promise((resolve, reject) => {
+    const subscription: Subscription = events.subscribe<E>(stream, {
+      onEvent,
+      onCaughtUp: () => {
+        resolve(subscription);
+      },
+    });
+    subscription.ended.catch((error: unknown) => {
+      reject(error instanceof Error ? error : new Error(String(error)));
+    });
+  });
+}
+
+async function start(): Promise<Running> {
+  const config = readConfig(process.env);
+  mkdirSync(join(config.home, 'engines'), { recursive: true, mode: 0o700 });
+  const workerId = readWorkerId(config.home);
+  const events = openEventLog({
+    url: config.eventstoreUrl,
+    by: `agent:${workerId}`,
+    now: () => Date.now(),
+    log,
+  });
+  const facts = new FactWriter(events, workerId, log);
+  const drivers = createDrivers({
+    home: config.home,
+    log,
+    engineKey: (id: string) => engineKey(config.home, id),
+    ...(config.llamaServerBin === undefined ? {} : { llamaServerBin: config.llamaServerBin }),
+  });
+  const probed = (await Promise.all(drivers.map((driver) => driver.probe()))).filter((e) => e !== undefined);
+  if (probed.length === 0)
+    throw new Error('No engine can run on this machine: see the lines above in the agent log.');
+  const engines = new RunningEngines(drivers);
+
+  const catalog = await startCatalog({ log: events, workerId, models: config.models, logger: log });
+  const filesOf = catalog.filesOf.bind(catalog);
+
+  const line = new AgentLine({
+    token: agentLineToken(config.home),
+    hello: () => ({ workerId, name: hostname(), bootId: bootId(), agentVersion: '0.1.0' }),
+    onProject: (request) => project(request, { workerId, engines, facts, filesOf }),
+    log,
+  });
+  const evictor = new Evictor(engines, line, facts, log);
+  const loader = new Loader({
+    engines,
+    line,
+    facts,
+    filesOf,
+    log,
+    onExit: (id, exit) => {
+      executor
+        .crashed(id, exit)
+        .catch((error: unknown) => log.error({ err: error }, 'a crash could not be written'));
+    },
+  });
+  const executor: Executor = new Executor({ workerId, engines, evictor, loader, facts, log });
+
+  const decisions = await followFromTheStart<WorkerEvent>(events, streams.worker(workerId), (recorded) =>
+    executor.fold(recorded),
+  );
+
+  await register(executor.state, workerId, config, probed, facts, log);
+  await adoptEngines(executor.state, { home: config.home, engines, loader, facts, log });
+  const readings = startReadings({ state: () => executor.state, engines, line, facts, log });
+  await readings.first;
+
+  let fleet = initialFleet();
+  let live = false;
+  const apis = await followFromTheStart<FleetEvent>(events, streams.apis, (recorded) => {
+    fleet = evolveFleet(fleet, recorded);
+    if (live) line.follow(fleet);
+  });
+  live = true;
+  line.follow(fleet);
+  executor.goLive();
+
+  return {
+    details: { workerId, engines: probed.map((e) => e.kind).join(','), models: catalog.count() },
+    stop: async () => {
+      const giveUp = setTimeout(() => facts.close(), LAST_FACTS_MS);
+      await executor.shutDown();
+      clearTimeout(giveUp);
+      await readings.stop();
+      line.close();
+      await catalog.stop();
+      await Promise.all([decisions.stop(), apis.stop()]);
+      await events.close();
+    },
+  };
+}
+
+await runProcess('agent', log, start);
