@@ -1,0 +1,117 @@
+import { type ClientDuplexStream } from '@grpc/grpc-js';
+import { EventStoreDBClient } from '@eventstore/db-client';
+import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
+import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';
+import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+
+export type BatchResponse = streamsPb.BatchAppendResp;
+export type BatchCall = ClientDuplexStream<Buffer, BatchResponse>;
+
+const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
+/** How long a connection may leave a ping unanswered before it counts as dead. */
+const PING_TIMEOUT_MS = 5000;
+const DISPOSE_WITHIN_MS = 1000;
+
+/**
+ * The client with its connection, reconnection and credentials, plus a batch call of our own. The client's own
+ * appends share one table of pending answers among all clients of the process: when one connection breaks, the
+ * appends of all fail, and an answer that comes for one of them afterwards throws inside a data handler, which ends
+ * the process. Nor has its batch append a deadline.
+ */
+export class LogClient extends EventStoreDBClient {
+  readonly #calls = new WeakMap<StreamsClient, BatchCall>();
+  #connected = false;
+
+  static open(url: string): LogClient {
+    const o = parseConnectionString(url);
+    const [host] = o.hosts;
+    if (!host) throw new Error(`The event log's address names no host: ${withoutPassword(url)}`);
+    const common = defined({
+      throwOnAppendFailure: true,
+      keepAliveInterval: o.keepAliveInterval,
+      keepAliveTimeout: url.includes('keepAliveTimeout') ? o.keepAliveTimeout : PING_TIMEOUT_MS,
+      defaultDeadline: o.defaultDeadline,
+      connectionName: o.connectionName,
+    });
+    const discovery = defined({
+      nodePreference: o.nodePreference,
+      discoveryInterval: o.discoveryInterval,
+      gossipTimeout: o.gossipTimeout,
+      maxDiscoverAttempts: o.maxDiscoverAttempts,
+    });
+    const channel = defined({
+      insecure: o.tls === false,
+      rootCertificate: fileOf(o.tls === false ? undefined : o.tlsCAFile),
+      userCertFile: fileOf(o.userCertFile),
+      userKeyFile: fileOf(o.userKeyFile),
+    });
+    const credentials = o.defaultCredentials;
+    const client = o.dnsDiscover
+      ? new LogClient({ ...common, ...discovery, discover: host }, channel, credentials)
+      : o.hosts.length > 1
+        ? new LogClient({ ...common, ...discovery, endpoints: o.hosts }, channel, credentials)
+        : new LogClient({ ...common, endpoint: host }, channel, credentials);
+    // Called without a catch when a call breaks: a failed discovery in it would be an unhandled rejection.
+    const handleError = client.handleError;
+    client.handleError = (failed, error) => handleError(failed, error).catch(() => undefined);
+    return client;
+  }
+
+  /**
+   * The open batch call, or a new one; `onOpen` is called once for a new one, before anything is written to it.
+   * Messages are bytes that the caller has serialised.
+   */
+  async batchCall(onOpen: (call: BatchCall) => void): Promise<BatchCall> {
+    this.#connected = true;
+    return this.GRPCStreamCreator(
+      StreamsClient,
+      'batchAppend',
+      (client) => {
+        const [metadata, options] = this.callArguments({ requiresLeader: true }, { deadline: Infinity });
+        const call = client.makeBidiStreamRequest<Buffer, BatchResponse>(
+          BATCH_APPEND,
+          (bytes) => bytes,
+          (bytes) => streamsPb.BatchAppendResp.deserializeBinary(bytes),
+          metadata,
+          options,
+        );
+        onOpen(call);
+        return call;
+      },
+      this.#calls,
+    )();
+  }
+
+  /** Marks that a connection was opened, so that closing has something to close. */
+  touch(): this {
+    this.#connected = true;
+    return this;
+  }
+
+  /** Ends every call and the connection. The client's `dispose` can wait for ever: it gets a second. */
+  async shutDown(): Promise<void> {
+    if (!this.#connected) return;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((done) => (timer = setTimeout(done, DISPOSE_WITHIN_MS)));
+    await Promise.race([this.dispose().catch(() => undefined), late]);
+    const channel = await Promise.race([this.getChannel().catch(() => undefined), late]);
+    if (channel) channel.close();
+    clearTimeout(timer);
+  }
+}
+
+const fileOf = (path: string | undefined): Buffer | undefined =>
+  path === undefined ? undefined : readFileSync(resolve(path));
+
+type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
+
+/** Leaves out what is undefined, so that the client's own defaults stand. */
+function defined<T extends object>(options: T): Partial<Defined<T>> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<
+    Defined<T>
+  >;
+}
+
+const withoutPassword = (url: string): string => url.replace(/\/\/[^@/]*@/, '//…@');

@@ -1,0 +1,186 @@
+import { type ReadableSubscription, type ResolvedEvent } from '@eventstore/db-client';
+import { performance } from 'node:perf_hooks';
+import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
+import { BackOff, pause } from './back-off.js';
+import { type Decoder, type RawRecorded } from './codec.js';
+import { type Subscription } from './event-log.js';
+import { isFinal, messageOf, readFailure } from './log-failures.js';
+
+/** What stands in a subscription's queue between its events, so that it is handled in its place. */
+type Marker =
+  | { readonly marker: 'caught-up' }
+  | { readonly marker: 'checkpoint'; readonly position: LogPosition }
+  | { readonly marker: 'confirmed' };
+
+export type Opened = ReadableSubscription<ResolvedEvent>;
+
+export interface Source<Cursor> {
+  /** Named in messages: `worker-…`, `the whole log`. */
+  readonly name: string;
+  open(after: Cursor | undefined, onCheckpoint: (position: LogPosition) => void): Opened;
+  cursorOf(raw: RawRecorded): Cursor;
+  cursorAt?(checkpoint: LogPosition): Cursor;
+}
+
+export interface Handlers<E extends BerthEvent> {
+  onEvent(recorded: Recorded<E>): void | Promise<void>;
+  onCaughtUp?(): void | Promise<void>;
+  onCheckpoint?(position: LogPosition): void | Promise<void>;
+  onConnected?(connected: boolean): void;
+}
+
+export interface Surroundings {
+  readonly decoder: Decoder;
+  /** UUID of the log behind the connection as it is now. */
+  readonly identity: () => Promise<string>;
+  readonly warn: (message: string) => void;
+  readonly backOff?: BackOff;
+}
+
+/** A connection that held this long was healthy: the next break is waited for as little as the first. */
+const HEALTHY_MS = 10_000;
+
+class HandlerFailure extends Error {}
+class AnotherLog extends Error {}
+
+/**
+ * Follows a source for as long as it is wanted. A break is waited out and the subscription opened again after the last
+ * event that was handled; so each event is handled once, and one at a time. Ends only by `stop`, by a handler that
+ * throws, by a refusal of the server, or when the address answers with another log.
+ */
+export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subscription {
+  readonly ended: Promise<void>;
+  readonly #source: Source<Cursor>;
+  readonly #handlers: Handlers<E>;
+  readonly #around: Surroundings;
+  readonly #stopping = new AbortController();
+  readonly #backOff: BackOff;
+  #after: Cursor | undefined;
+  #open: Opened | undefined;
+  #connected: boolean | undefined;
+  #logId: string | undefined;
+
+  constructor(
+    source: Source<Cursor>,
+    handlers: Handlers<E>,
+    around: Surroundings,
+    after: Cursor | undefined,
+  ) {
+    this.#source = source;
+    this.#handlers = handlers;
+    this.#around = around;
+    this.#after = after;
+    this.#backOff = around.backOff ?? new BackOff();
+    this.ended = this.#run();
+    // Whoever does not look at `ended` must not lose the process by it; the reason is logged.
+    this.ended.catch((error: unknown) =>
+      around.warn(`The subscription to ${source.name} is over: ${messageOf(error)}`),
+    );
+  }
+
+  /** Settles when the handler at work, if any, has returned: do not await it inside a handler. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#release(this.#open);
+    await this.ended.catch(() => undefined);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const openedAt = performance.now();
+      let reason = 'the server ended it';
+      try {
+        await this.#sameLog();
+        if (signal.aborted) break;
+        await this.#follow();
+      } catch (error) {
+        if (signal.aborted && !(error instanceof HandlerFailure)) break;
+        this.#tell(false);
+        if (error instanceof HandlerFailure) throw error.cause;
+        if (error instanceof AnotherLog) throw error;
+        if (isFinal(error)) throw readFailure(this.#source.name, error);
+        reason = messageOf(error);
+      }
+      if (signal.aborted) break;
+      this.#tell(false);
+      if (performance.now() - openedAt > HEALTHY_MS) this.#backOff.reset();
+      const waitMs = this.#backOff.next();
+      this.#around.warn(
+        `The subscription to ${this.#source.name} broke (${reason}); opening it again in ${Math.round(waitMs)} ms.`,
+      );
+      await pause(waitMs, signal);
+    }
+  }
+
+  /** A cursor into one log says nothing about another. */
+  async #sameLog(): Promise<void> {
+    const id = await this.#around.identity();
+    this.#logId ??= id;
+    if (id !== this.#logId)
+      throw new AnotherLog(
+        `The address now answers with another event log (${id}, before ${this.#logId}): what was folded from the old one must be folded again.`,
+      );
+  }
+
+  async #follow(): Promise<void> {
+    const put = (marker: Marker) => void opened.push(marker);
+    const opened = this.#source.open(this.#after, (position) => put({ marker: 'checkpoint', position }));
+    this.#open = opened;
+    // Errors are also emitted after the iteration is over; without a listener they would end the process.
+    opened.on('error', () => undefined);
+    opened.on('confirmation', () => put({ marker: 'confirmed' }));
+    opened.on('caughtUp', () => put({ marker: 'caught-up' }));
+    try {
+      // Markers are pushed from within the stream's own transform, so they keep their place among the events.
+      for await (const item of opened as AsyncIterable<ResolvedEvent | Marker>) {
+        if (this.#stopping.signal.aborted) return;
+        await this.#handle(item);
+      }
+    } finally {
+      this.#open = undefined;
+      this.#release(opened);
+    }
+  }
+
+  async #handle(item: ResolvedEvent | Marker): Promise<void> {
+    try {
+      if (!('marker' in item)) return await this.#event(item);
+      switch (item.marker) {
+        case 'confirmed':
+          this.#tell(true);
+          return;
+        case 'caught-up':
+          return await this.#handlers.onCaughtUp?.();
+        case 'checkpoint': {
+          const cursor = this.#source.cursorAt?.(item.position);
+          await this.#handlers.onCheckpoint?.(item.position);
+          if (cursor !== undefined) this.#after = cursor;
+        }
+      }
+    } catch (error) {
+      throw new HandlerFailure('a handler failed', { cause: error });
+    }
+  }
+
+  async #event(resolved: ResolvedEvent): Promise<void> {
+    const raw: RawRecorded | undefined = resolved.event;
+    if (!raw) return;
+    const recorded = this.#around.decoder.decode<E>(raw);
+    if (recorded) await this.#handlers.onEvent(recorded);
+    this.#after = this.#source.cursorOf(raw);
+  }
+
+  #tell(connected: boolean): void {
+    if (this.#connected === connected) return;
+    this.#connected = connected;
+    this.#handlers.onConnected?.(connected);
+  }
+
+  /** Ends the call on the server too; a call that never came about has nothing to end. */
+  #release(opened: Opened | undefined): void {
+    if (!opened) return;
+    opened.unsubscribe().catch(() => undefined);
+    opened.destroy();
+  }
+}
