@@ -33,17 +33,20 @@ export function evolveCatalog(state: CatalogState, recorded: Recorded<CatalogEve
 }
 
 /**
- * Resolves the name in a call to a model: the key itself, an alias, or the part after the owner, in any case.
- * @returns undefined when nothing or more than one model answers to the name.
+ * Resolves the name in a call to a model. Strongest first: the key itself; the key or an alias in any case; the part
+ * after the owner in any case.
+ * @returns undefined when nothing answers to the name, or more than one model does at the strongest level that any does.
  */
 export function resolveModel(models: Iterable<FoundModel>, name: string): FoundModel | undefined {
   const wanted = name.toLowerCase();
-  let loose: FoundModel[] = [];
+  const named: FoundModel[] = [];
+  const short: FoundModel[] = [];
   for (const model of models) {
     if (model.modelKey === name) return model;
     const names = [model.modelKey as string, ...model.aliases].map((n) => n.toLowerCase());
-    const short = (model.modelKey as string).split('/').at(-1)?.toLowerCase();
-    if (names.includes(wanted) || short === wanted) loose = [...loose, model];
+    if (names.includes(wanted)) named.push(model);
+    else if (names[0]?.split('/').at(-1) === wanted) short.push(model);
   }
-  return loose.length === 1 ? loose[0] : undefined;
+  const level = named.length > 0 ? named : short;
+  return level.length === 1 ? level[0] : undefined;
 }

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type BerthEvent, type Recorded } from '#domain/events/index.js';
+import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
+import { expectInvariants, openLogOf, readWholeLog } from '../support/log.js';
+import { removeFolder, startStack, type Stack } from '../support/stack.js';
+
+// Two models of which only one fits: 160 MB of weights each, and a limit that holds one with its process.
+const RAM_MAX = '420MiB';
+
+describe('evicting to fit', () => {
+  let stack: Stack;
+
+  beforeAll(async () => {
+    stack = await startStack({
+      ramMax: RAM_MAX,
+      models: {
+        'quay/first': { preset: 'big', sizeMb: 160, seed: 1 },
+        'quay/second': { preset: 'big', sizeMb: 160, seed: 2 },
+      },
+    });
+  });
+  afterAll(async () => {
+    await stack.stop();
+    removeFolder(stack.home);
+  });
+
+  const says = async (model: string): Promise<string> => {
+    const response = await stack.chat(model);
+    const body = (await response.json()) as { choices?: { message: { content: string } }[]; error?: unknown };
+    if (!response.ok) throw new Error(`${String(response.status)}: ${JSON.stringify(body.error)}`);
+    return body.choices![0]!.message.content;
+  };
+  const first = expectedText('big', 1).text;
+  const second = expectedText('big', 2).text;
+
+  const events = async (): Promise<readonly Recorded<BerthEvent>[]> => {
+    const log = openLogOf(stack.home);
+    try {
+      return await readWholeLog(log);
+    } finally {
+      await log.close();
+    }
+  };
+  const count = (all: readonly Recorded<BerthEvent>[], type: string) =>
+    all.filter((e) => e.event.type === type).length;
+
+  it('evicts the first for the second, and brings it back', async () => {
+    expect(await says('quay/first')).toBe(first);
+    expect(await says('quay/second')).toBe(second);
+    expect(await says('quay/first')).toBe(first);
+    const all = await events();
+    expect(count(all, 'PlacementDecided')).toBe(3);
+    expect(count(all, 'ResidentEvicted')).toBe(2);
+    expect(count(all, 'EvictionFailed')).toBe(0);
+    expect(count(all, 'DecisionClosed')).toBe(0);
+  });
+
+  it('sizes the first load by the engine and the later ones by what was measured', async () => {
+    const decisions = (await events()).flatMap((e) =>
+      e.event.type === 'PlacementDecided' ? [e.event.data] : [],
+    );
+    expect(decisions[0]!.need.some((n) => n.basis === 'projected')).toBe(true);
+    const again = decisions[2]!;
+    expect(again.modelKey).toBe('quay/first');
+    expect(again.need.every((n) => n.basis === 'measured' && n.fromEvent !== undefined)).toBe(true);
+    expect(again.victims.map((v) => v.modelKey)).toEqual(['quay/second']);
+  });
+
+  it('answers two calls at once to two models of which one fits', async () => {
+    const [a, b] = await Promise.all([says('quay/first'), says('quay/second')]);
+    expect([a, b]).toEqual([first, second]);
+  });
+
+  it('answers many calls at once to both, each by its own model', async () => {
+    const wanted = Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? 'quay/first' : 'quay/second'));
+    const answers = await Promise.all(wanted.map(says));
+    expect(answers).toEqual(wanted.map((model) => (model === 'quay/first' ? first : second)));
+  });
+
+  it('refuses what can never fit with the need and the limit, and evicts nobody for it', async () => {
+    const before = count(await events(), 'EvictionStarted');
+    const response = await stack.chat('quay/first@ctx=1000000');
+    expect(response.status).toBeGreaterThanOrEqual(400);
+    expect(response.status).toBeLessThan(500);
+    const { error } = (await response.json()) as { error: { message: string; code: string } };
+    expect(error.message.length).toBeGreaterThan(20);
+    expect(count(await events(), 'EvictionStarted')).toBe(before);
+  });
+
+  it('leaves a log in which every invariant holds', async () => {
+    expect(await stack.stop()).toBe(0);
+    await expectInvariants(stack.home);
+  });
+});
