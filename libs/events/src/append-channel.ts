@@ -103,7 +103,9 @@ function outcomeOf(response: BatchResponse): AppendOutcome {
   const status = response.getError();
   const details = status?.getDetails();
   const said = status?.getMessage() ?? '';
-  switch (details?.getTypeName()) {
+  if (!details)
+    return failed(unavailable(`The event log could not say whether an append was written: ${said}`));
+  switch (details.getTypeName()) {
     case 'event_store.client.WrongExpectedVersion': {
       const wrong = sharedPb.WrongExpectedVersion.deserializeBinary(details.getValue_asU8());
       const actual = wrong.hasCurrentStreamRevision() ? Number(wrong.getCurrentStreamRevision()) : -1;

@@ -126,7 +126,7 @@ export class Decoder {
     };
   }
 
-  #skip(raw: RawRecorded, why: string): undefined {
+  #skip(raw: RawRecorded, why: string): Recorded<never> | undefined {
     const key = `${raw.type} ${why}`;
     if (!this.#warned.has(key)) {
       this.#warned.add(key);

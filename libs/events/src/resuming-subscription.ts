@@ -86,30 +86,29 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
+    while (!this.#stopped()) {
       const openedAt = performance.now();
       let reason = 'the server ended it';
       try {
         await this.#sameLog();
-        if (signal.aborted) break;
+        if (this.#stopped()) break;
         await this.#follow();
       } catch (error) {
-        if (signal.aborted && !(error instanceof HandlerFailure)) break;
+        if (this.#stopped() && !(error instanceof HandlerFailure)) break;
         this.#tell(false);
         if (error instanceof HandlerFailure) throw error.cause;
         if (error instanceof AnotherLog) throw error;
         if (isFinal(error)) throw readFailure(this.#source.name, error);
         reason = messageOf(error);
       }
-      if (signal.aborted) break;
+      if (this.#stopped()) break;
       this.#tell(false);
       if (performance.now() - openedAt > HEALTHY_MS) this.#backOff.reset();
       const waitMs = this.#backOff.next();
       this.#around.warn(
         `The subscription to ${this.#source.name} broke (${reason}); opening it again in ${Math.round(waitMs)} ms.`,
       );
-      await pause(waitMs, signal);
+      await pause(waitMs, this.#stopping.signal);
     }
   }
 
@@ -134,7 +133,7 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     try {
       // Markers are pushed from within the stream's own transform, so they keep their place among the events.
       for await (const item of opened as AsyncIterable<ResolvedEvent | Marker>) {
-        if (this.#stopping.signal.aborted) return;
+        if (this.#stopped()) return;
         await this.#handle(item);
       }
     } finally {
@@ -145,13 +144,17 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
 
   async #handle(item: ResolvedEvent | Marker): Promise<void> {
     try {
-      if (!('marker' in item)) return await this.#event(item);
+      if (!('marker' in item)) {
+        await this.#event(item);
+        return;
+      }
       switch (item.marker) {
         case 'confirmed':
           this.#tell(true);
           return;
         case 'caught-up':
-          return await this.#handlers.onCaughtUp?.();
+          await this.#handlers.onCaughtUp?.();
+          return;
         case 'checkpoint': {
           const cursor = this.#source.cursorAt?.(item.position);
           await this.#handlers.onCheckpoint?.(item.position);
@@ -169,6 +172,10 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     const recorded = this.#around.decoder.decode<E>(raw);
     if (recorded) await this.#handlers.onEvent(recorded);
     this.#after = this.#source.cursorOf(raw);
+  }
+
+  #stopped(): boolean {
+    return this.#stopping.signal.aborted;
   }
 
   #tell(connected: boolean): void {
