@@ -81,8 +81,8 @@ export const stateFilePath = (home: string, id: ResidentId): string => join(home
 /** Files that cannot be read are set aside with a message: nothing is started or stopped on their word. */
 async function readStateFiles(home: string, log: Logger): Promise<readonly EngineStateFile[]> {
   const folder = join(home, 'engines');
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return [];
+  const names = await readdir(folder).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   });
   const files: EngineStateFile[] = [];

@@ -1,4 +1,4 @@
-import { RAM, type DecisionId, type ResidentId } from '#domain/ids.js';
+import { type DecisionId, type DeviceId, type ResidentId } from '#domain/ids.js';
 import { type EvictionReason } from '#domain/events/worker-events.js';
 import { type Resident } from '#domain/worker/state.js';
 import { derivedId } from '#runtime/ids.js';
@@ -17,6 +17,7 @@ export interface EvictOptions {
 
 /** How often the engine is asked whether it still works on something, once every api has let go. */
 const ASK_ENGINE_MS = 25;
+const SILENT_ENGINE_MS = 10_000;
 
 /**
  * An eviction is a drain: every api that could send calls says that it sends none and has none, the engine says that it
@@ -93,12 +94,15 @@ export class Evictor {
   /** Resolves true when every api has let go and the engine is idle; false at the deadline. */
   async #drained(id: ResidentId, deadline: number): Promise<boolean> {
     if (!(await this.#released(id, deadline))) return false;
+    let answeredAt = Date.now();
     for (;;) {
       const engine = this.#engines.get(id);
       if (!engine) return true;
       const busy = await engine.requestsInFlight();
-      // An engine that does not answer holds no call that could still end well.
-      if (busy === undefined || busy === 0) return true;
+      if (busy === 0) return true;
+      if (busy !== undefined) answeredAt = Date.now();
+      // An engine that has stopped answering holds no call that could still end well.
+      else if (Date.now() - answeredAt > SILENT_ENGINE_MS) return true;
       if (Date.now() >= deadline) return false;
       await new Promise((resolve) => setTimeout(resolve, ASK_ENGINE_MS));
     }
@@ -106,16 +110,20 @@ export class Evictor {
 
   #released(id: ResidentId, deadline: number): Promise<boolean> {
     return new Promise((resolve) => {
-      let timer: NodeJS.Timeout | undefined;
       const settle = (value: boolean) => {
-        stop();
+        unwatch();
         clearTimeout(timer);
         resolve(value);
       };
-      const stop = this.#line.onChange(() => {
+      const timer = setTimeout(
+        () => {
+          settle(this.#line.isDrained(id));
+        },
+        Math.max(0, deadline - Date.now()),
+      );
+      const unwatch = this.#line.onChange(() => {
         if (this.#line.isDrained(id)) settle(true);
       });
-      timer = setTimeout(() => settle(this.#line.isDrained(id)), Math.max(0, deadline - Date.now()));
       if (this.#line.isDrained(id)) settle(true);
     });
   }
@@ -124,7 +132,7 @@ export class Evictor {
 /** What a resident was measured to hold: what its end gives back. */
 export function heldBytes(
   resident: Resident,
-): readonly { readonly deviceId: typeof RAM; readonly bytes: number }[] {
+): readonly { readonly deviceId: DeviceId; readonly bytes: number }[] {
   return (resident.measured?.byDevice ?? []).map((d) => ({
     deviceId: d.deviceId,
     bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,

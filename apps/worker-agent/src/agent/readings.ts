@@ -82,7 +82,10 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     } catch (error) {
       if (!stopped) o.log.warn({ reason: String(error) }, 'the devices could not be read');
     }
-    if (!stopped) timer = setTimeout(() => (current = loop()), EVERY_MS);
+    if (stopped) return;
+    timer = setTimeout(() => {
+      current = loop();
+    }, EVERY_MS);
   };
   let current = loop();
   return {
