@@ -120,7 +120,6 @@ function runOnce(
       env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
-      ...as.spawnAs,
     });
     let output = '';
     const keep = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-8_000));

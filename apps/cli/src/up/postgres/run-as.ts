@@ -3,7 +3,7 @@ import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** `self`: as the user who started Berth. The others are ways for root, whom Postgres refuses to serve. */
-export type RunAsMode = 'self' | 'user-namespace' | 'nobody-with-reach' | 'nobody';
+export type RunAsMode = 'self' | 'user-namespace' | 'nobody';
 
 /** How a program of Postgres is started, given what it is and its arguments. */
 export interface RunAs {
@@ -11,7 +11,6 @@ export interface RunAs {
   /** Who must own the data; undefined: whoever runs Berth. */
   readonly owner?: number;
   command(program: string, args: readonly string[]): { readonly file: string; readonly args: string[] };
-  readonly spawnAs: { readonly uid?: number; readonly gid?: number };
 }
 
 const NOBODY = 65534;
@@ -20,14 +19,12 @@ const id = String(NOBODY);
 /**
  * - `user-namespace`: a namespace of its own in which root is uid 1000; files stay root's, and a closed home folder is
  *   no obstacle. Containers often forbid it.
- * - `nobody-with-reach`: uid 65534 that may pass closed folders, for a data folder below root's home.
- * - `nobody`: plain uid 65534; needs open folders all the way to the binaries and the data.
+ * - `nobody`: uid 65534 that keeps the right to pass closed folders, because our home is closed to others, as root's is.
  */
 const MODES: Readonly<Record<RunAsMode, RunAs>> = {
   self: {
     mode: 'self',
     command: (file, args) => ({ file, args: [...args] }),
-    spawnAs: {},
   },
   'user-namespace': {
     mode: 'user-namespace',
@@ -35,10 +32,9 @@ const MODES: Readonly<Record<RunAsMode, RunAs>> = {
       file: 'unshare',
       args: ['--user', '--map-user=1000', '--map-group=1000', program, ...args],
     }),
-    spawnAs: {},
   },
-  'nobody-with-reach': {
-    mode: 'nobody-with-reach',
+  nobody: {
+    mode: 'nobody',
     owner: NOBODY,
     command: (program, args) => ({
       file: 'setpriv',
@@ -47,13 +43,6 @@ const MODES: Readonly<Record<RunAsMode, RunAs>> = {
         ...['--inh-caps', '+dac_override', '--ambient-caps', '+dac_override', program, ...args],
       ],
     }),
-    spawnAs: {},
-  },
-  nobody: {
-    mode: 'nobody',
-    owner: NOBODY,
-    command: (file, args) => ({ file, args: [...args] }),
-    spawnAs: { uid: NOBODY, gid: NOBODY },
   },
 };
 
@@ -62,8 +51,7 @@ const MODES: Readonly<Record<RunAsMode, RunAs>> = {
  * @throws Error that names every way tried and why it failed.
  */
 export function chooseRunAs(folder: string, program: string, env: NodeJS.ProcessEnv): RunAs {
-  const tries: readonly RunAsMode[] =
-    process.getuid?.() === 0 ? ['user-namespace', 'nobody-with-reach', 'nobody'] : ['self'];
+  const tries: readonly RunAsMode[] = process.getuid?.() === 0 ? ['user-namespace', 'nobody'] : ['self'];
   const memory = join(folder, 'run-as');
   const remembered = existsSync(memory) ? readFileSync(memory, 'utf8').trim() : undefined;
   const known = tries.find((mode) => mode === remembered);
@@ -94,7 +82,6 @@ function probe(as: RunAs, folder: string, program: string, env: NodeJS.ProcessEn
     cwd: '/',
     encoding: 'utf8',
     timeout: 20_000,
-    ...as.spawnAs,
   });
   if (result.status === 0 && /PostgreSQL/.test(result.stdout)) {
     return undefined;

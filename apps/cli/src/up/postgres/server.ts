@@ -116,7 +116,6 @@ function spawnServer(
       env,
       detached: true,
       stdio: ['pipe', log, log],
-      ...as.spawnAs,
     });
   } finally {
     closeSync(log);

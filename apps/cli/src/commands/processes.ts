@@ -1,0 +1,81 @@
+import { parseArgs, takeFlags } from '../args.js';
+import { loadSettings } from '../settings/load.js';
+import { settingsEnvironment } from '../settings/resolve.js';
+import { UsageError } from '../usage-error.js';
+import { type Command, type Outcome, SETTING_FLAGS } from './command.js';
+
+/** A process of the stack on its own, for systemd and containers: its settings are flags, environment or berth.yaml. */
+const process_ = (name: string, main: string, summary: string, details: string): Command => ({
+  name,
+  usage: `${name} [flags]`,
+  summary,
+  details,
+  group: 'processes',
+  run: (argv) => {
+    const args = parseArgs(argv, SETTING_FLAGS, name);
+    if (args.words.length > 0) throw new UsageError(`\`berth ${name}\` takes no "${args.words[0] ?? ''}"`);
+    const env = settingsEnvironment(loadSettings(args.flags));
+    return Promise.resolve<Outcome>({ kind: 'run', main, args: [], env });
+  },
+});
+
+/** A program whose arguments are its own; only the named settings may stand among them as flags. */
+const program = (command: Omit<Command, 'run'>, main: string, settings: readonly string[]): Command => ({
+  ...command,
+  run: (argv) => {
+    const { flags, rest } = takeFlags(argv, settings);
+    const env = settingsEnvironment(loadSettings(flags));
+    return Promise.resolve<Outcome>({ kind: 'run', main, args: rest, env });
+  },
+});
+
+export const PROCESSES: readonly Command[] = [
+  process_(
+    'api',
+    'apps/api/src/main.js',
+    'the front door alone',
+    'Needs EVENTSTORE_URL; DATABASE_URL for the views.',
+  ),
+  process_(
+    'projector',
+    'apps/projector/src/main.js',
+    'the views alone',
+    'Needs EVENTSTORE_URL and DATABASE_URL.',
+  ),
+  process_(
+    'agent',
+    'apps/worker-agent/src/main.js',
+    'the worker agent of this machine alone',
+    'Needs EVENTSTORE_URL.',
+  ),
+  program(
+    {
+      name: 'event-node',
+      usage: 'event-node --port N --data DIR [--host H] [--insecure]',
+      summary: 'the embedded event log alone',
+      group: 'processes',
+    },
+    'apps/event-node/src/main.js',
+    [],
+  ),
+  program(
+    {
+      name: 'pull',
+      usage: 'pull OWNER/REPO[:FILE]',
+      summary: 'fetch a model from Hugging Face',
+      group: 'models',
+    },
+    'apps/worker-agent/src/pull/main.js',
+    ['home', 'models', 'config'],
+  ),
+  program(
+    {
+      name: 'make-model',
+      usage: 'make-model PRESET FILE [--seed N] [--size-mb N]',
+      summary: 'write a small real GGUF (chat-a, chat-b, big, moe, embed)',
+      group: 'models',
+    },
+    'apps/worker-agent/src/make-model/main.js',
+    [],
+  ),
+];

@@ -1,0 +1,59 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '#runtime/process-info.js';
+import { type Command, type Outcome, exit } from './commands/command.js';
+import { commandHelp, help } from './commands/help.js';
+import { PROCESSES } from './commands/processes.js';
+import { READERS } from './commands/readers.js';
+import { up } from './commands/up.js';
+import { didYouMean } from './nearest.js';
+import { UsageError } from './usage-error.js';
+
+const COMMANDS: readonly Command[] = [up, ...READERS, ...PROCESSES, help(() => COMMANDS)];
+
+/**
+ * Runs one command line. Exit codes: 0 done, 1 it did not work, 2 the command line or a setting cannot be used.
+ * What is to become a process of its own is returned, not run: the command line imports no app.
+ */
+export async function main(argv: readonly string[]): Promise<Outcome> {
+  const [name, ...rest] = argv;
+  try {
+    if (name === '--version' || name === '-v' || name === 'version') {
+      console.log(version());
+      return exit(0);
+    }
+    const wanted = name === undefined || name === '--help' || name === '-h' ? 'help' : name;
+    const command = COMMANDS.find((known) => known.name === wanted);
+    if (command === undefined) {
+      const names = COMMANDS.map((known) => known.name);
+      throw new UsageError(
+        `There is no command "${wanted}"${didYouMean(wanted, names) || '; `berth help` lists them'}`,
+      );
+    }
+    if (rest.includes('--help') || rest.includes('-h')) {
+      console.log(commandHelp(command));
+      return exit(0);
+    }
+    return await command.run(rest);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    console.error(`berth: ${message}`);
+    await tellSupervisor(message);
+    return exit(error instanceof UsageError ? 2 : 1);
+  }
+}
+
+/** A supervisor that started this command shows the sentence instead of an exit code. */
+function tellSupervisor(message: string): Promise<void> {
+  return new Promise((resolve) => {
+    if (process.send === undefined || !process.connected) resolve();
+    else process.send({ berth: 'failed', message }, () => resolve());
+  });
+}
+
+export function version(): string {
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}

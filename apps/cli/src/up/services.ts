@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { launchChild } from './child.js';
+import { type LogFiles } from './log-files.js';
+import { startPostgres } from './postgres/server.js';
+import { type Details, type Launched, type Service } from './service.js';
+
+export interface ServiceContext {
+  readonly home: string;
+  /** `bin/berth`, or what stands for it in tests. */
+  readonly script: string;
+  /** Settings and everything else that the processes inherit. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly logs: LogFiles;
+  readonly readyWithinMs: number;
+}
+
+export function appService(
+  context: ServiceContext,
+  app: Pick<Service, 'name' | 'title' | 'stopWithinMs'>,
+  urls: () => Readonly<Record<string, string>>,
+): Service {
+  return {
+    ...app,
+    launch: () =>
+      launchChild({
+        name: app.name,
+        script: context.script,
+        args: [app.name],
+        env: { ...context.env, ...urls() },
+        logs: context.logs,
+        readyWithinMs: context.readyWithinMs,
+      }),
+  };
+}
+
+/** The embedded event log; its port stays the same over restarts, because the others know it by its address. */
+export function eventNodeService(context: ServiceContext): Service & { connection(): string } {
+  const data = join(context.home, 'event-node');
+  let port = 0;
+  return {
+    name: 'event-node',
+    title: 'event log',
+    stopWithinMs: 10_000,
+    connection: () => readFileSync(join(data, 'connection'), 'utf8').trim(),
+    launch: () => {
+      const run = launchChild({
+        name: 'event-node',
+        script: context.script,
+        args: ['event-node', '--port', String(port), '--data', data],
+        env: context.env,
+        logs: context.logs,
+        readyWithinMs: context.readyWithinMs,
+      });
+      void run.ready.then(
+        (details) => {
+          port = Number(details['port'] ?? port);
+        },
+        () => undefined,
+      );
+      return run;
+    },
+  };
+}
+
+/** The embedded Postgres; not a Node process, so it is tied to us by a watchdog of its own. */
+export function postgresService(
+  context: ServiceContext,
+  say: (line: string) => void,
+): Service & { url(): string } {
+  const folder = join(context.home, 'postgres');
+  let url = '';
+  return {
+    name: 'postgres',
+    title: 'postgres',
+    stopWithinMs: 10_000,
+    url: () => url,
+    launch: (): Launched => {
+      const starting = startPostgres({
+        folder,
+        logFile: context.logs.prepare('postgres'),
+        readyWithinMs: context.readyWithinMs,
+      });
+      const ready = starting.then((server): Details => {
+        url = server.url;
+        if (server.note !== undefined) say(server.note);
+        return { version: server.version };
+      });
+      const stop = async (withinMs: number) => {
+        const server = await starting.catch(() => undefined);
+        await server?.stop(withinMs);
+      };
+      return {
+        ready,
+        ended: starting.then(
+          (server) => server.ended,
+          (error: unknown) => (error instanceof Error ? error.message : String(error)),
+        ),
+        stop,
+        kill: () => void stop(0),
+      };
+    },
+  };
+}

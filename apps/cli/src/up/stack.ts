@@ -1,0 +1,110 @@
+import { type HomeLock, markOf, type ProcessMark } from './home-lock.js';
+import { type Reporter } from './reporter.js';
+import { appService, eventNodeService, postgresService, type ServiceContext } from './services.js';
+import { type Details, type Service } from './service.js';
+import { Supervised } from './supervised.js';
+
+export interface StackOptions {
+  readonly context: ServiceContext;
+  readonly lock: HomeLock;
+  readonly reporter: Reporter;
+  /** A server of one's own; undefined: the embedded one. */
+  readonly eventstoreUrl: string | undefined;
+  readonly databaseUrl: string | undefined;
+}
+
+/** What was started and why it could not be; everything that was started is stopped again by whoever catches it. */
+export class StartFailed extends Error {}
+
+/** Everything that `berth up` runs, in the order of its start; it is stopped the other way round. */
+export class Stack {
+  readonly #options: StackOptions;
+  readonly #running: Supervised[] = [];
+  #hurry = false;
+  #stopping: Promise<void> | undefined;
+
+  constructor(options: StackOptions) {
+    this.#options = options;
+  }
+
+  /** @returns what the api said when it was ready. @throws StartFailed with the sentence of the one that failed. */
+  async start(): Promise<Details> {
+    const { context, reporter, eventstoreUrl, databaseUrl } = this.#options;
+    const log = eventNodeService(context);
+    const views = postgresService(context, (line) => reporter.line(line));
+    await this.#all([
+      ...(eventstoreUrl === undefined ? [log] : []),
+      ...(databaseUrl === undefined ? [views] : []),
+    ]);
+    const urls = () => ({
+      EVENTSTORE_URL: eventstoreUrl ?? log.connection(),
+      DATABASE_URL: databaseUrl ?? views.url(),
+    });
+    const [, , api] = await this.#all([
+      appService(context, { name: 'projector', title: 'projector', stopWithinMs: 10_000 }, urls),
+      // It ends its engines, each with a time of its own.
+      appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urls),
+      // Answers that are being written are finished.
+      appService(context, { name: 'api', title: 'api', stopWithinMs: 15_000 }, urls),
+    ]);
+    return api ?? {};
+  }
+
+  /** In order: api, agent, projector, Postgres, event log. A second call makes it quick, a third ends all by force. */
+  stop(): Promise<void> {
+    if (this.#stopping !== undefined) {
+      if (this.#hurry) for (const one of this.#running) one.kill();
+      this.#hurry = true;
+      for (const one of this.#running) void one.stop(2_000);
+    }
+    this.#stopping ??= this.#stopInOrder();
+    return this.#stopping;
+  }
+
+  async #stopInOrder(): Promise<void> {
+    const order = ['api', 'agent', 'projector', 'postgres', 'event-node'];
+    const byOrder = [...this.#running].sort(
+      (a, b) => order.indexOf(a.service.name) - order.indexOf(b.service.name),
+    );
+    for (const one of byOrder) {
+      const step = this.#options.reporter.step(one.service.title);
+      await one.stop(this.#hurry ? 2_000 : one.service.stopWithinMs);
+      step.done('stopped');
+    }
+  }
+
+  /** Starts them together; when one fails, says which, without waiting for the others. */
+  async #all(services: readonly Service[]): Promise<readonly Details[]> {
+    return Promise.all(
+      services.map(async (service) => {
+        const one = new Supervised(service, {
+          say: (line) => this.#options.reporter.line(line),
+          changed: () => this.#recordChildren(),
+        });
+        this.#running.push(one);
+        const step = this.#options.reporter.step(service.title);
+        try {
+          const details = await one.start();
+          step.done('ready', describe(service, details));
+          return details;
+        } catch (error) {
+          throw new StartFailed(`The ${service.title} did not start: ${(error as Error).message}`, {
+            cause: error,
+          });
+        }
+      }),
+    );
+  }
+
+  #recordChildren(): void {
+    const children: Record<string, ProcessMark> = {};
+    for (const one of this.#running) if (one.pid !== undefined) children[one.service.name] = markOf(one.pid);
+    this.#options.lock.update({ children });
+  }
+}
+
+function describe(service: Service, details: Details): string {
+  if (service.name === 'postgres') return `embedded, ${String(details['version'] ?? '')}`;
+  if (service.name === 'event-node') return `embedded, port ${String(details['port'] ?? '')}`;
+  return '';
+}
