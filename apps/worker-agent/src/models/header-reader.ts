@@ -1,0 +1,119 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+import { packageRoot } from '#runtime/process-info.js';
+import { type FileFacts } from './file-facts.js';
+import { type HeaderAnswer, type HeaderRequest } from './header-worker.js';
+
+const DEADLINE_MS = 20_000;
+const HEAP_MB = 1024;
+/** The thread is ended when nothing was read for so long; the next read starts another. */
+const IDLE_MS = 5_000;
+
+/** A file as it was when its header was read. */
+export interface FileStamp {
+  readonly bytes: number;
+  readonly modifiedMs: number;
+}
+
+interface Waiting {
+  readonly file: string;
+  resolve(facts: FileFacts): void;
+}
+
+const broken = (why: string): FileFacts => ({ values: {}, tensors: [], mainType: 'none', broken: why });
+
+/**
+ * Reads headers one after another in a thread of its own, and remembers them: an unchanged file (path, size, time)
+ * is not opened again. A file on which the parser hangs or runs out of memory is broken; the next gets a new thread.
+ */
+export class HeaderReader {
+  private readonly known = new Map<string, FileStamp & { readonly facts: FileFacts }>();
+  private queue: Promise<unknown> = Promise.resolve();
+  private worker: Worker | undefined;
+  private waiting: Waiting | undefined;
+  private nextId = 0;
+  private idle: NodeJS.Timeout | undefined;
+  /** Headers really read, for tests and logs. */
+  reads = 0;
+
+  read(file: string, stamp: FileStamp): Promise<FileFacts> {
+    const result = this.queue.then(() => this.readNow(file, stamp));
+    this.queue = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Forgets files that are not among these. */
+  keepOnly(files: ReadonlySet<string>): void {
+    for (const file of this.known.keys()) if (!files.has(file)) this.known.delete(file);
+  }
+
+  async close(): Promise<void> {
+    clearTimeout(this.idle);
+    const worker = this.worker;
+    this.worker = undefined;
+    await worker?.terminate();
+  }
+
+  private async readNow(file: string, stamp: FileStamp): Promise<FileFacts> {
+    const known = this.known.get(file);
+    if (known?.bytes === stamp.bytes && known.modifiedMs === stamp.modifiedMs) return known.facts;
+    this.reads += 1;
+    clearTimeout(this.idle);
+    const facts = await this.ask(file);
+    this.known.set(file, { ...stamp, facts });
+    this.idle = setTimeout(() => void this.close(), IDLE_MS).unref();
+    return facts;
+  }
+
+  private ask(file: string): Promise<FileFacts> {
+    const worker = (this.worker ??= this.start());
+    const id = ++this.nextId;
+    return new Promise((resolve) => {
+      const end = (facts: FileFacts) => {
+        clearTimeout(deadline);
+        worker.off('message', onMessage);
+        this.waiting = undefined;
+        resolve(facts);
+      };
+      const deadline = setTimeout(() => {
+        void this.drop(worker);
+        end(broken(`its header could not be read within ${DEADLINE_MS / 1000} s`));
+      }, DEADLINE_MS);
+      const onMessage = (answer: HeaderAnswer) => {
+        if (answer.id === id) end(answer.facts);
+      };
+      worker.on('message', onMessage);
+      this.waiting = { file, resolve: end };
+      worker.postMessage({ id, file } satisfies HeaderRequest);
+    });
+  }
+
+  private start(): Worker {
+    const worker = new Worker(workerScript(), { resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
+    // It must not hold up the end of the process.
+    worker.unref();
+    const lost = (why: string) => {
+      if (this.worker === worker) this.worker = undefined;
+      this.waiting?.resolve(broken(why));
+    };
+    worker.on('error', (error) => lost(`its header could not be read: ${error.message}`));
+    worker.on('exit', (code) => lost(`the thread that read its header ended with code ${code}`));
+    return worker;
+  }
+
+  private async drop(worker: Worker): Promise<void> {
+    if (this.worker === worker) this.worker = undefined;
+    worker.removeAllListeners('exit');
+    await worker.terminate();
+  }
+}
+
+/** A thread runs built code, also when this file runs from its source (tests). */
+function workerScript(): string {
+  const beside = fileURLToPath(new URL('./header-worker.js', import.meta.url));
+  return existsSync(beside)
+    ? beside
+    : join(packageRoot(), 'dist/apps/worker-agent/src/models/header-worker.js');
+}
