@@ -1,0 +1,119 @@
+import { type Generated, type Timings } from './generate.js';
+
+/** The shapes of OpenAI's answers, with llama-server's `timings` beside them. */
+
+export interface AnswerHead {
+  readonly id: string;
+  readonly created: number;
+  readonly model: string;
+  readonly system_fingerprint: string;
+}
+
+export const usageOf = (g: Generated) => ({
+  prompt_tokens: g.promptTokens,
+  completion_tokens: g.completionTokens,
+  total_tokens: g.promptTokens + g.completionTokens,
+  prompt_tokens_details: { cached_tokens: g.cachedTokens },
+});
+
+/** One way of answering: chat or plain completion. */
+export interface AnswerShape {
+  readonly idPrefix: string;
+  /** Sent before the first text; undefined when there is none. */
+  opening(head: AnswerHead): object | undefined;
+  text(head: AnswerHead, index: number, text: string): object;
+  finish(head: AnswerHead, index: number, reason: string, timings: Timings): object;
+  /** Only for callers that asked for usage; `choices` is empty. */
+  usage(head: AnswerHead, usage: object, timings: Timings): object;
+  whole(
+    head: AnswerHead,
+    choices: readonly { readonly text: string; readonly reason: string }[],
+    usage: object,
+    timings: Timings,
+  ): object;
+}
+
+export const CHAT: AnswerShape = {
+  idPrefix: 'chatcmpl-',
+  opening: (head) =>
+    chatChunk(head, [{ index: 0, delta: { role: 'assistant', content: null }, finish_reason: null }]),
+  text: (head, index, content) => chatChunk(head, [{ index, delta: { content }, finish_reason: null }]),
+  finish: (head, index, reason, timings) => ({
+    ...chatChunk(head, [{ index, delta: {}, finish_reason: reason }]),
+    timings,
+  }),
+  usage: (head, usage, timings) => ({ ...chatChunk(head, []), usage, timings }),
+  whole: (head, choices, usage, timings) => ({
+    ...head,
+    object: 'chat.completion',
+    choices: choices.map(({ text, reason }, index) => ({
+      index,
+      message: { role: 'assistant', content: text },
+      finish_reason: reason,
+    })),
+    usage,
+    timings,
+  }),
+};
+
+const chatChunk = (head: AnswerHead, choices: readonly object[]) => ({
+  ...head,
+  object: 'chat.completion.chunk',
+  choices,
+});
+
+export const COMPLETION: AnswerShape = {
+  idPrefix: 'cmpl-',
+  opening: () => undefined,
+  text: (head, index, text) => completion(head, [{ index, text, logprobs: null, finish_reason: null }]),
+  finish: (head, index, reason, timings) => ({
+    ...completion(head, [{ index, text: '', logprobs: null, finish_reason: reason }]),
+    timings,
+  }),
+  usage: (head, usage, timings) => ({ ...completion(head, []), usage, timings }),
+  whole: (head, choices, usage, timings) => ({
+    ...completion(
+      head,
+      choices.map(({ text, reason }, index) => ({ index, text, logprobs: null, finish_reason: reason })),
+    ),
+    usage,
+    timings,
+  }),
+};
+
+const completion = (head: AnswerHead, choices: readonly object[]) => ({
+  ...head,
+  object: 'text_completion',
+  choices,
+});
+
+/** Several prompts of one request as one figure. */
+export function sumGenerated(parts: readonly Generated[]): Generated {
+  const [first, ...rest] = parts;
+  if (!first) throw new Error('There is nothing to sum.');
+  return rest.reduce((sum, part) => {
+    const t = sum.timings;
+    const u = part.timings;
+    const promptN = t.prompt_n + u.prompt_n;
+    const promptMs = t.prompt_ms + u.prompt_ms;
+    const predictedN = t.predicted_n + u.predicted_n;
+    const predictedMs = t.predicted_ms + u.predicted_ms;
+    return {
+      finishReason: part.finishReason,
+      promptTokens: sum.promptTokens + part.promptTokens,
+      cachedTokens: sum.cachedTokens + part.cachedTokens,
+      completionTokens: sum.completionTokens + part.completionTokens,
+      timings: {
+        cache_n: t.cache_n + u.cache_n,
+        prompt_n: promptN,
+        prompt_ms: promptMs,
+        prompt_per_token_ms: promptN > 0 ? promptMs / promptN : 0,
+        prompt_per_second: promptMs > 0 ? (promptN * 1000) / promptMs : 0,
+        predicted_n: predictedN,
+        predicted_ms: predictedMs,
+        predicted_per_token_ms: predictedN > 0 ? predictedMs / predictedN : 0,
+        predicted_per_second: predictedMs > 0 ? (predictedN * 1000) / predictedMs : 0,
+      },
+    };
+  }, first);
+}

@@ -1,0 +1,188 @@
+import { existsSync, readFileSync, statSync, truncateSync, copyFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { RAM } from '#domain/ids.js';
+import { type ModelKind } from '#domain/placement-terms.js';
+import { isAlive } from '#runtime/process-info.js';
+import { damage, DAMAGES } from '../make-model/index.js';
+import { type EngineStateFile, LoadFailure, type LoadProgress } from '../ports.js';
+import { EngineBench, eventually } from './test-bench.js';
+
+const bench = new EngineBench();
+const driver = bench.driver();
+afterAll(() => bench.close());
+
+const stateOf = (id: string): EngineStateFile =>
+  JSON.parse(readFileSync(join(bench.home, 'engines', `${id}.json`), 'utf8')) as EngineStateFile;
+
+const failureOf = (loading: Promise<unknown>): Promise<LoadFailure> =>
+  loading.then(
+    () => {
+      throw new Error('the load did not fail');
+    },
+    (error: unknown) => {
+      if (error instanceof LoadFailure) return error;
+      throw error;
+    },
+  );
+
+describe('the built-in engine driver', () => {
+  it('says what is installed', async () => {
+    expect(await driver.probe()).toMatchObject({ kind: 'built-in', version: '3.21.1' });
+  });
+
+  it('starts an engine, tells its progress, and serves', async () => {
+    const { file } = await bench.model('chat-a');
+    const told: LoadProgress[] = [];
+    const engine = await bench.launch(driver, bench.plan(file));
+    const facts = await engine.ready((progress) => told.push(progress));
+    expect(Date.parse(facts.stagedAt)).toBeLessThanOrEqual(Date.parse(facts.loadedAt));
+    expect(told[0]).toEqual({ phase: 'starting', fraction: 0 });
+    expect(told.at(-1)).toEqual({ phase: 'warming', fraction: 1 });
+    expect(await engine.requestsInFlight()).toBe(0);
+    expect(await engine.logTail()).toContain('load_tensors');
+  });
+
+  it('keeps its files to the owner and its key out of sight', async () => {
+    const engine = await bench.start('chat-a', {}, driver);
+    for (const suffix of ['json', 'log', 'plan']) {
+      const file = join(bench.home, 'engines', `${engine.residentId}.${suffix}`);
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(readFileSync(file, 'utf8')).not.toContain(bench.key(engine.residentId));
+    }
+    expect(readFileSync(`/proc/${engine.pid}/cmdline`, 'utf8')).not.toContain(bench.key(engine.residentId));
+    const unnamed = await fetch(`http://127.0.0.1:${engine.port}/props`);
+    expect(unnamed.status).toBe(401);
+  });
+
+  const sizes: [string, ModelKind, Parameters<EngineBench['plan']>[1]][] = [
+    ['chat-a', 'chat', {}],
+    ['chat-a', 'chat', { contextTokens: 1000, slots: 3, microBatch: 64, flashAttention: false }],
+    ['chat-a', 'chat', { kvType: 'q8_0' }],
+    ['moe', 'chat', { contextTokens: 2048 }],
+    ['embed', 'embedding', { contextTokens: 512, microBatch: 512 }],
+    ['rerank', 'rerank', { contextTokens: 256, microBatch: 256 }],
+  ];
+  it.each(sizes)('projects for %s (%s, %o) what the engine then takes', async (preset, kind, contract) => {
+    const { file } = await bench.model(preset as 'chat-a');
+    const plan = bench.plan(file, { kind, ...contract });
+    const projected = (await driver.project(plan))?.byDevice[0];
+    const engine = await bench.launch(driver, plan);
+    await engine.ready(() => undefined);
+    const measured = await engine.measure();
+    await engine.stop();
+    const [ram] = measured.byDevice;
+    expect(ram).toMatchObject({
+      deviceId: RAM,
+      weightsBytes: projected?.weightsBytes,
+      kvBytes: projected?.kvBytes,
+      computeBytes: projected?.computeBytes,
+    });
+    expect(ram?.weightsBytes).toBeGreaterThan(0);
+    expect(ram?.kvBytes).toBeGreaterThanOrEqual(kind === 'chat' ? 1 : 0);
+    expect(measured.hostResidentBytes).toBeGreaterThanOrEqual(measured.hostAnonymousBytes);
+  });
+
+  it.each(DAMAGES)('calls a file with %s a bad artifact, and nothing else dies of it', async (kind) => {
+    const neighbour = await bench.start('chat-b', {}, driver);
+    const whole = (await bench.model('chat-a')).file;
+    const file = join(bench.home, 'models', `damaged-${kind}.gguf`);
+    copyFileSync(whole, file);
+    await damage(file, kind);
+    const engine = await bench.launch(driver, bench.plan(file));
+    const failure = await failureOf(engine.ready(() => undefined));
+    expect(failure.failureClass).toBe('bad-artifact');
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+    expect(await driver.project(bench.plan(file))).toBeUndefined();
+    expect(isAlive(neighbour.pid, neighbour.pidStartTicks)).toBe(true);
+    expect(await neighbour.requestsInFlight()).toBe(0);
+    await neighbour.stop();
+  });
+
+  it('settles `exited` when the engine is killed, and leaves no state file', async () => {
+    const engine = await bench.start('chat-a', {}, driver);
+    process.kill(engine.pid, 'SIGKILL');
+    expect(await engine.exited).toEqual({ signal: 'SIGKILL' });
+    expect(existsSync(join(bench.home, 'engines', `${engine.residentId}.json`))).toBe(false);
+  });
+
+  it('stops in order and leaves no process', async () => {
+    const engine = await bench.start('chat-a', {}, driver);
+    await engine.stop();
+    expect(await engine.exited).toEqual({ code: 0 });
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+  });
+
+  it('is found again by the next agent, who measures and stops it', async () => {
+    const engine = await bench.start('chat-a', {}, driver);
+    const next = bench.driver();
+    const adopted = await next.adopt(stateOf(engine.residentId));
+    expect(adopted).toMatchObject({ residentId: engine.residentId, pid: engine.pid, port: engine.port });
+    await adopted?.ready(() => undefined);
+    expect(await adopted?.measure()).toMatchObject({ slots: 1, contextTokens: 512 });
+    await adopted?.stop();
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+    expect(await engine.exited).toEqual({ code: 0 });
+  });
+
+  it('adopts nothing whose pid now belongs to another process', async () => {
+    const engine = await bench.start('chat-a', {}, driver);
+    const state = stateOf(engine.residentId);
+    const { pidStartTicks = 0 } = state;
+    expect(await driver.adopt({ ...state, pidStartTicks: pidStartTicks + 1 })).toBeUndefined();
+    await engine.stop();
+    expect(await driver.adopt(state)).toBeUndefined();
+  });
+
+  it('ends the process when the load is cancelled', async () => {
+    const { file } = await bench.model('chat-a');
+    const engine = await bench.launch(driver, bench.plan(file));
+    const cancel = new AbortController();
+    const failing = failureOf(engine.ready(() => undefined, cancel.signal));
+    cancel.abort();
+    expect((await failing).failureClass).toBe('cancelled');
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+  });
+
+  it('calls a load that stands still stalled, and kills what ignores SIGTERM', async () => {
+    const { file } = await bench.model('chat-a');
+    const impatient = bench.driver({ timing: { stallMs: 300, killAfterMs: 300 } });
+    const engine = await bench.launch(impatient, bench.plan(file));
+    process.kill(engine.pid, 'SIGSTOP');
+    const failure = await failureOf(engine.ready(() => undefined));
+    expect(failure.failureClass).toBe('stalled');
+    expect(await engine.exited).toEqual({ signal: 'SIGKILL' });
+  });
+
+  it('says of a file that is missing, or no model at all, that it is a bad artifact', async () => {
+    const text = join(bench.home, 'models', 'text.gguf');
+    writeFileSync(text, 'This is no model.');
+    const empty = join(bench.home, 'models', 'empty.gguf');
+    writeFileSync(empty, '');
+    truncateSync(empty, 0);
+    for (const file of [text, empty, join(bench.home, 'models', 'missing.gguf')]) {
+      const engine = await bench.launch(driver, bench.plan(file));
+      expect((await failureOf(engine.ready(() => undefined))).failureClass).toBe('bad-artifact');
+    }
+  });
+
+  it('lets an idle projector go, and starts another when asked again', async () => {
+    const short = bench.driver({ projectorIdleMs: 1 });
+    const { file } = await bench.model('chat-a');
+    const first = await short.project(bench.plan(file));
+    expect(first).toBeDefined();
+    expect(await short.project(bench.plan(file))).toMatchObject({
+      byDevice: [{ weightsBytes: first?.byDevice[0]?.weightsBytes }],
+    });
+  });
+
+  it('binds an engine to the cores of its contract', async () => {
+    const engine = await bench.start('chat-a', { cores: [0] }, driver);
+    expect(readFileSync(`/proc/${engine.pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\t0$/m);
+    await engine.stop();
+  });
+
+  it('waits for a fact by polling it', async () => {
+    await expect(eventually('never', () => false, 1)).rejects.toThrow('never');
+  });
+});

@@ -1,0 +1,170 @@
+import { type ChildProcess } from 'node:child_process';
+import { type MeasuredMemory } from '#domain/events/worker-events.js';
+import { type EngineKind } from '#domain/placement-terms.js';
+import { isAlive } from '#runtime/process-info.js';
+import {
+  type EngineExit,
+  type EngineStateFile,
+  type LoadProgress,
+  type ReadyFacts,
+  type RunningEngine,
+} from '../ports.js';
+import { type EngineFolder } from './engine-folder.js';
+import { filterLoadTimeLines, readLogStart } from './log-tail.js';
+import { awaitReady, type Timing } from './readiness.js';
+
+/** What differs between engines, once their process runs. */
+export interface EngineDialect {
+  /** Asks whether the process serves; may hold the answer until it does. */
+  readonly healthPath: string;
+  isServing(state: EngineStateFile): Promise<boolean>;
+  /** @returns undefined when the process serves what the plan says; else what it serves instead. */
+  wrongIdentity(state: EngineStateFile): Promise<string | undefined>;
+  /** Times of its own, where the engine tells them. */
+  times(state: EngineStateFile): Promise<Partial<ReadyFacts>>;
+  measure(state: EngineStateFile, log: string): Promise<MeasuredMemory>;
+  requestsInFlight(state: EngineStateFile): Promise<number | undefined>;
+  /** Its own way to stop; undefined when it has none. */
+  readonly askToStop?: (state: EngineStateFile) => Promise<void>;
+}
+
+const POLL_GONE_MS = 100;
+const OWN_WAY_MS = 2000;
+
+/** One engine process: the child of this agent, or one that an agent before it left running. */
+export class EngineProcess implements RunningEngine {
+  readonly exited: Promise<EngineExit>;
+  readonly pidStartTicks?: number;
+  #gone: EngineExit | undefined;
+  #stopping: Promise<void> | undefined;
+
+  constructor(
+    private readonly state: EngineStateFile,
+    private readonly dialect: EngineDialect,
+    private readonly folder: EngineFolder,
+    private readonly timing: Timing,
+    child?: ChildProcess,
+  ) {
+    if (state.pidStartTicks !== undefined) this.pidStartTicks = state.pidStartTicks;
+    this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then((exit) => {
+      this.#gone = exit;
+      // What the engine forked may hold its memory: the group goes with it.
+      signalGroup(state.pid, 'SIGKILL');
+      this.folder.remove(state.residentId);
+      return exit;
+    });
+  }
+
+  get residentId() {
+    return this.state.residentId;
+  }
+
+  get pid(): number {
+    return this.state.pid;
+  }
+
+  get port(): number {
+    return this.state.port;
+  }
+
+  get engine(): { readonly kind: EngineKind; readonly version: string; readonly build: string } {
+    return this.state.engine;
+  }
+
+  get arguments(): readonly string[] {
+    return this.state.arguments;
+  }
+
+  async ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts> {
+    try {
+      return await awaitReady({
+        state: this.state,
+        dialect: this.dialect,
+        timing: this.timing,
+        exited: this.exited,
+        isGone: () => this.#gone,
+        log: () => readLogStart(this.folder.logFile(this.residentId)),
+        onProgress,
+        ...(signal === undefined ? {} : { signal }),
+      });
+    } catch (error) {
+      await this.#end();
+      throw error;
+    }
+  }
+
+  measure(): Promise<MeasuredMemory> {
+    return this.dialect.measure(this.state, readLogStart(this.folder.logFile(this.residentId)));
+  }
+
+  requestsInFlight(): Promise<number | undefined> {
+    return this.dialect.requestsInFlight(this.state);
+  }
+
+  stop(): Promise<void> {
+    this.#stopping ??= this.#stop();
+    return this.#stopping;
+  }
+
+  logTail(): Promise<string> {
+    return Promise.resolve(filterLoadTimeLines(readLogStart(this.folder.logFile(this.residentId))));
+  }
+
+  async #stop(): Promise<void> {
+    if (this.dialect.askToStop && this.#gone === undefined) {
+      await Promise.race([this.dialect.askToStop(this.state), this.exited]);
+      if (await this.#isGoneWithin(OWN_WAY_MS)) return;
+    }
+    await this.#end();
+  }
+
+  /** SIGTERM to the whole group, SIGKILL when it is still there; resolves when it is gone. */
+  async #end(): Promise<void> {
+    if (this.#gone === undefined) signalGroup(this.pid, 'SIGTERM');
+    if (!(await this.#isGoneWithin(this.timing.killAfterMs))) signalGroup(this.pid, 'SIGKILL');
+    await this.exited;
+  }
+
+  async #isGoneWithin(ms: number): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<false>((resolve) => {
+      timer = setTimeout(() => resolve(false), ms);
+    });
+    const gone = await Promise.race([this.exited.then(() => true as const), late]);
+    clearTimeout(timer);
+    return gone;
+  }
+}
+
+function exitOfChild(child: ChildProcess): Promise<EngineExit> {
+  const said = (code: number | null, signal: string | null): EngineExit => ({
+    ...(code === null ? {} : { code }),
+    ...(signal === null ? {} : { signal }),
+  });
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return Promise.resolve(said(child.exitCode, child.signalCode));
+  }
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve(said(code, signal)));
+  });
+}
+
+/** The system tells only a parent how a process ended. */
+function exitOfAdopted(state: EngineStateFile): Promise<EngineExit> {
+  return new Promise((resolve) => {
+    const timer = setInterval(() => {
+      if (isAlive(state.pid, state.pidStartTicks)) return;
+      clearInterval(timer);
+      resolve({});
+    }, POLL_GONE_MS);
+    timer.unref();
+  });
+}
+
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

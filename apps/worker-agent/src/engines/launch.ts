@@ -1,0 +1,89 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { type EngineKind } from '#domain/placement-terms.js';
+import { bootId, isAlive, pidStartTicks } from '#runtime/process-info.js';
+import { LoadFailure, type EnginePlan, type EngineStateFile } from '../ports.js';
+import { type EngineFolder } from './engine-folder.js';
+import { EngineProcess, type EngineDialect } from './engine-process.js';
+import { classOfWords } from './load-failure.js';
+import { type Timing } from './readiness.js';
+import { engineEnvironment, spawnEngine } from './spawn.js';
+
+export interface LaunchOptions {
+  readonly plan: EnginePlan;
+  readonly kind: EngineKind;
+  readonly version: string;
+  readonly build: string;
+  readonly command: string;
+  readonly arguments: readonly string[];
+  readonly port: number;
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly folder: EngineFolder;
+  readonly dialect: EngineDialect;
+  readonly timing: Timing;
+}
+
+/** Spawns an engine and leaves its state file, so that it can be found by whoever comes after this agent. */
+export async function launchEngine(options: LaunchOptions): Promise<EngineProcess> {
+  const { plan, folder } = options;
+  const startedAt = new Date().toISOString();
+  const child = await spawnEngine({
+    command: options.command,
+    arguments: options.arguments,
+    env: engineEnvironment(process.env, options.secrets),
+    logFile: folder.logFile(plan.residentId),
+    cwd: folder.path,
+    ...(plan.contract.cores === undefined ? {} : { cores: plan.contract.cores }),
+  }).catch((error: unknown) => {
+    folder.remove(plan.residentId);
+    const why = error instanceof Error ? error.message : String(error);
+    throw new LoadFailure(classOfWords(why), `The engine could not be started: ${why}.`, '');
+  });
+  const ticks = pidStartTicks(child.pid);
+  const state: EngineStateFile = {
+    residentId: plan.residentId,
+    modelKey: plan.modelKey,
+    artifact: plan.artifact,
+    driver: options.kind,
+    pid: child.pid,
+    ...(ticks === undefined ? {} : { pidStartTicks: ticks }),
+    bootId: bootId(),
+    port: options.port,
+    arguments: [options.command, ...options.arguments],
+    engine: { kind: options.kind, version: options.version, build: options.build },
+    files: plan.files,
+    contract: plan.contract,
+    startedAt,
+  };
+  folder.writeState(state);
+  return new EngineProcess(state, options.dialect, folder, options.timing, child);
+}
+
+/** The same process as the state file's, or undefined when it is gone, is another, or serves something else. */
+export async function adoptEngine(
+  state: EngineStateFile,
+  folder: EngineFolder,
+  dialect: EngineDialect,
+  timing: Timing,
+): Promise<EngineProcess | undefined> {
+  if (state.bootId !== bootId() || !isAlive(state.pid, state.pidStartTicks) || !commandMatches(state)) {
+    folder.remove(state.residentId);
+    return undefined;
+  }
+  // One that still loads, or hangs, cannot be asked yet: `ready` looks at its identity, and ends it when it is wrong.
+  if ((await dialect.wrongIdentity(state)) !== undefined && (await dialect.isServing(state)))
+    return undefined;
+  return new EngineProcess(state, dialect, folder, timing);
+}
+
+/** Where there is no /proc, pid and start time must do. */
+function commandMatches(state: EngineStateFile): boolean {
+  const file = `/proc/${state.pid}/cmdline`;
+  if (!existsSync('/proc/self/cmdline')) return true;
+  try {
+    const words = readFileSync(file, 'utf8').split('\0');
+    return state.arguments.slice(1).every((word) => words.includes(word));
+  } catch {
+    // Gone between the two looks.
+    return false;
+  }
+}

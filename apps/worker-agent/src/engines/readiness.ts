@@ -1,0 +1,127 @@
+import { formatBytes, formatSeconds, MIB } from '#domain/units.js';
+import {
+  LoadFailure,
+  type EngineExit,
+  type EngineStateFile,
+  type LoadProgress,
+  type ReadyFacts,
+} from '../ports.js';
+import { askEngine } from './engine-http.js';
+import { type EngineDialect } from './engine-process.js';
+import { exitFailure } from './load-failure.js';
+import { filterLoadTimeLines } from './log-tail.js';
+import { readLoadedBytes, readProcessMemory, totalFileBytes } from './process-memory.js';
+
+export interface Timing {
+  /** A load that shows no progress for so long has stalled. */
+  readonly stallMs: number;
+  /** Between SIGTERM and SIGKILL. */
+  readonly killAfterMs: number;
+}
+
+export const DEFAULT_TIMING: Timing = { stallMs: 60_000, killAfterMs: 10_000 };
+
+const FIRST_POLL_MS = 20;
+const LAST_POLL_MS = 100;
+/** Young engines are asked often; a load of minutes can wait a tenth of a second more. */
+const OFTEN_FOR_MS = 5000;
+const PROGRESS_EVERY_MS = 100;
+const HEALTH_TIMEOUT_MS = 10_000;
+
+interface Watched {
+  readonly state: EngineStateFile;
+  readonly dialect: EngineDialect;
+  readonly timing: Timing;
+  readonly exited: Promise<EngineExit>;
+  readonly isGone: () => EngineExit | undefined;
+  readonly log: () => string;
+  readonly onProgress: (progress: LoadProgress) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Waits until the engine serves what its plan says. @throws LoadFailure; the caller ends the process. */
+export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
+  const { state, dialect, signal } = watched;
+  const progress = new Progress(watched);
+  const fail = (failure: ConstructorParameters<typeof LoadFailure>[0], message: string) =>
+    new LoadFailure(failure, message, filterLoadTimeLines(watched.log()));
+  let pollMs = FIRST_POLL_MS;
+  const startedAtMs = Date.now();
+  const timer = setInterval(() => progress.look(), PROGRESS_EVERY_MS);
+  const interrupted = new Promise<'aborted' | 'stalled'>((resolve) => {
+    progress.onStalled = () => resolve('stalled');
+    if (signal?.aborted) resolve('aborted');
+    signal?.addEventListener('abort', () => resolve('aborted'), { once: true });
+  });
+  const gone = watched.exited.then(() => 'gone' as const);
+
+  try {
+    for (;;) {
+      const health = askEngine(state.port, dialect.healthPath, { timeoutMs: HEALTH_TIMEOUT_MS });
+      const first = await Promise.race([health, interrupted, gone]);
+      if (first === 'aborted') throw fail('cancelled', 'The load was cancelled.');
+      if (first === 'stalled') {
+        throw fail(
+          'stalled',
+          `The engine made no progress for ${formatSeconds(watched.timing.stallMs / 1000)} ` +
+            `after ${formatBytes(progress.loadedBytes)} of ${formatBytes(progress.totalBytes)}.`,
+        );
+      }
+      const exit = watched.isGone();
+      if (exit) throw exitFailure(exit, watched.log());
+      if (first !== 'gone' && first?.status === 200) break;
+      if (first !== 'gone' && first?.status === 503) progress.answered = true;
+      await Promise.race([new Promise((resolve) => setTimeout(resolve, pollMs)), interrupted, gone]);
+      if (Date.now() - startedAtMs > OFTEN_FOR_MS) pollMs = Math.min(LAST_POLL_MS, pollMs * 1.25);
+    }
+    const servedAt = new Date().toISOString();
+    const wrong = await Promise.race([dialect.wrongIdentity(state), gone.then(() => undefined)]);
+    const exit = watched.isGone();
+    if (exit) throw exitFailure(exit, watched.log());
+    if (wrong !== undefined) {
+      throw fail('exited', `Port ${state.port} is answered, but not by this engine: ${wrong}.`);
+    }
+    watched.onProgress({ phase: 'warming', fraction: 1 });
+    return {
+      stagedAt: progress.stagedAt ?? state.startedAt,
+      loadedAt: servedAt,
+      ...(await dialect.times(state)),
+    };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Tells how much of the weights is in memory, and notices when nothing moves any more. */
+class Progress {
+  answered = false;
+  loadedBytes = 0;
+  stagedAt: string | undefined;
+  onStalled: () => void = () => undefined;
+  readonly totalBytes: number;
+  #mostBytes = 0;
+  #movedAtMs = Date.now();
+  #said = -1;
+
+  constructor(private readonly watched: Watched) {
+    this.totalBytes = totalFileBytes(watched.state.files);
+    watched.onProgress({ phase: 'starting', fraction: 0 });
+  }
+
+  look(): void {
+    const { state, timing, onProgress } = this.watched;
+    this.loadedBytes = Math.min(this.totalBytes, readLoadedBytes(state.pid, state.files));
+    // Steps of 1 MiB: an idle runtime's heap wobbles by less than a load moves.
+    const bytes = this.loadedBytes + (readProcessMemory(state.pid).residentBytes ?? 0);
+    const nowMs = Date.now();
+    if (bytes >= this.#mostBytes + MIB) [this.#mostBytes, this.#movedAtMs] = [bytes, nowMs];
+    if (nowMs - this.#movedAtMs > timing.stallMs) this.onStalled();
+    if (!this.answered && this.loadedBytes === 0) return;
+    this.stagedAt ??= new Date(nowMs).toISOString();
+    const fraction = this.totalBytes > 0 ? this.loadedBytes / this.totalBytes : 0;
+    const percent = Math.floor(fraction * 100);
+    if (percent === this.#said) return;
+    this.#said = percent;
+    onProgress({ phase: percent >= 100 ? 'warming' : 'reading', fraction: Math.min(fraction, 0.99) });
+  }
+}
