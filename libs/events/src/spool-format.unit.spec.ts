@@ -1,0 +1,59 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { formatEntries, parseEntries, type SpoolEntry } from './spool-format.js';
+
+const entry: fc.Arbitrary<SpoolEntry> = fc.record({
+  stream: fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' }),
+  event: fc.record({
+    id: fc.uuid(),
+    type: fc.constantFrom('CallStarted', 'CallFinished'),
+    data: fc.json().map((j) => Buffer.from(j)),
+    metadata: fc.json().map((j) => Buffer.from(j)),
+  }),
+});
+const entries = fc.array(entry, { minLength: 1, maxLength: 8 });
+
+const at = <T>(list: readonly T[], index: number): T => {
+  const item = list[index];
+  if (item === undefined) throw new Error(`nothing at ${index}`);
+  return item;
+};
+
+describe('a spool file', () => {
+  it('gives back what was put in, in order', () => {
+    fc.assert(
+      fc.property(entries, (list) => {
+        expect(parseEntries(formatEntries(list))).toEqual({ entries: list, damaged: [] });
+      }),
+    );
+  });
+
+  it('cut anywhere gives every whole record before the cut, and says what is damaged', () => {
+    fc.assert(
+      fc.property(entries, fc.nat(), (list, where) => {
+        const whole = formatEntries(list);
+        const cut = where % whole.length;
+        const parsed = parseEntries(whole.subarray(0, cut));
+        const ends = list.map((_, i) => formatEntries(list.slice(0, i + 1)).length);
+        const sound = ends.filter((end) => end <= cut).length;
+        expect(parsed.entries).toEqual(list.slice(0, sound));
+        const from = sound === 0 ? 0 : at(ends, sound - 1);
+        expect(parsed.damaged).toEqual(from < cut ? [{ from, to: cut }] : []);
+      }),
+    );
+  });
+
+  it('with one flipped byte loses the record that it is in and no other', () => {
+    fc.assert(
+      fc.property(entries, fc.nat(), fc.integer({ min: 1, max: 255 }), (list, where, flip) => {
+        const bytes = formatEntries(list);
+        const position = where % bytes.length;
+        bytes.writeUInt8(bytes.readUInt8(position) ^ flip, position);
+        const hit = list.findIndex((_, i) => position < formatEntries(list.slice(0, i + 1)).length);
+        const parsed = parseEntries(bytes);
+        expect(parsed.entries).toEqual(list.filter((_, i) => i !== hit));
+        expect(parsed.damaged).toHaveLength(1);
+      }),
+    );
+  });
+});
