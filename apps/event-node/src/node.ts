@@ -1,0 +1,130 @@
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import { ensureCertificates, type TlsFiles } from './access/certificates.js';
+import { ensureAdmin } from './access/credentials.js';
+import { makePrivateFolder, writePrivateFile } from './access/private-files.js';
+import { Rights } from './access/rights.js';
+import { Users, type UserSecret } from './access/users.js';
+import { NodeError, StartError } from './errors.js';
+import { httpHandler } from './http.js';
+import { Listener } from './listener.js';
+import { OpenCalls, type NodeContext } from './services/context.js';
+import { createGrpcServer } from './services/services.js';
+import { DirectoryLock } from './store/directory-lock.js';
+import { EventStore } from './store/event-store.js';
+
+export interface EventNodeOptions {
+  readonly dataDir: string;
+  readonly port: number;
+  readonly host: string;
+  readonly insecure: boolean;
+  /** Something a person should know; by default it is dropped. */
+  readonly say?: (message: string) => void;
+  /** The file turned out to be damaged in use: end the process, the next start sets the file aside. */
+  readonly onDamage?: (error: unknown) => void;
+  readonly now?: () => number;
+}
+
+export interface EventNode {
+  readonly port: number;
+  /** With the administrator's credential; also in `DIR/connection`. */
+  readonly connectionString: string;
+  /** The same without the credential. */
+  readonly publicAddress: string;
+  stop(): Promise<void>;
+}
+
+const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
+const STOP_GRACE_MS = 2000;
+const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000;
+
+/** Starts the embedded event log on a data folder. */
+export async function startEventNode(options: EventNodeOptions): Promise<EventNode> {
+  const { dataDir, host, insecure } = options;
+  if (insecure && !LOOPBACK.has(host)) {
+    throw new StartError(
+      `--insecure serves without TLS and passwords, which is for loopback only; ${host} is not. Leave --insecure out, or the host.`,
+    );
+  }
+  makePrivateFolder(dataDir);
+  const lock = DirectoryLock.take(dataDir);
+  try {
+    return await startLocked(options, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Promise<EventNode> {
+  const { dataDir, host, insecure } = options;
+  const now = options.now ?? Date.now;
+  const store = new EventStore({
+    file: join(dataDir, 'log.db'),
+    onDamage: options.onDamage ?? (() => undefined),
+    now,
+  });
+  try {
+    const tls = insecure ? undefined : await ensureCertificates(join(dataDir, 'tls'), host);
+    const admin = insecure ? undefined : ensureAdmin(dataDir);
+    const context: NodeContext = {
+      store,
+      users: new Users(admin && [admin]),
+      rights: new Rights(store.states),
+      calls: new OpenCalls(),
+      now,
+    };
+    const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
+    let port = options.port;
+    const grpc = createGrpcServer(context, () => ({ host: reachable, port }));
+    const listener = await Listener.start(
+      { host, port: options.port, tls },
+      grpc,
+      httpHandler(context, !insecure),
+    );
+    port = listener.port;
+    const renewal = tls && renewInTime(tls, join(dataDir, 'tls'), host, listener);
+    const address = `${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`;
+    const connectionString = connectionTo(address, tls, admin);
+    writePrivateFile(join(dataDir, 'connection'), `${connectionString}\n`);
+    return {
+      port,
+      connectionString,
+      publicAddress: connectionTo(address, tls, undefined),
+      stop: async () => {
+        clearInterval(renewal);
+        context.calls.refuseNew();
+        // What was taken is committed and answered before the calls that carry the answers end.
+        await store.drain();
+        context.calls.endAll(new NodeError({ code: 'cancelled' }, 'The node is stopping.'));
+        await listener.close(STOP_GRACE_MS);
+        grpc.forceShutdown();
+        await store.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+function connectionTo(address: string, tls: TlsFiles | undefined, user: UserSecret | undefined): string {
+  if (!tls) return `esdb://${address}?tls=false`;
+  const credential = user ? `${user.name}:${user.secret}@` : '';
+  return `esdb://${credential}${address}?tls=true&tlsCAFile=${encodeURIComponent(tls.caFile)}`;
+}
+
+/** A node that runs for a year must not find its certificate expired. */
+function renewInTime(tls: TlsFiles, folder: string, host: string, listener: Listener): NodeJS.Timeout {
+  let current = tls.cert;
+  const timer = setInterval(() => {
+    void ensureCertificates(folder, host).then((files) => {
+      if (files.cert === current) return;
+      current = files.cert;
+      listener.renew(files);
+    });
+  }, RENEWAL_CHECK_MS);
+  timer.unref();
+  return timer;
+}

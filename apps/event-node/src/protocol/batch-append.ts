@@ -1,0 +1,171 @@
+import { invalid, NodeError } from '../errors.js';
+import { type WireExpectation } from './expectation.js';
+import { type ProposedEvent } from './record.js';
+import { field, numberField, WireReader } from './wire.js';
+
+export interface BatchOptions {
+  readonly stream: string;
+  readonly expected: WireExpectation;
+  /** The writer's own clock, ms since 1970; undefined when it set none. */
+  readonly deadlineMs: number | undefined;
+}
+
+/** One message of the BatchAppend call. */
+export interface BatchChunk {
+  /** The UUID message as it came, echoed in the answer. */
+  readonly correlation: Buffer;
+  readonly options: BatchOptions | undefined;
+  readonly events: readonly ProposedEvent[];
+  /** Set when an event lacks a type or content type, or has an id that is none: the whole append is refused. */
+  readonly fault: NodeError | undefined;
+  readonly isFinal: boolean;
+}
+
+const EMPTY = Buffer.alloc(0);
+
+export function decodeBatchChunk(bytes: Buffer): BatchChunk {
+  const reader = new WireReader(bytes);
+  let correlation: Buffer = EMPTY;
+  let options: BatchOptions | undefined;
+  const events: ProposedEvent[] = [];
+  let fault: NodeError | undefined;
+  let isFinal = false;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === 0x0a) correlation = reader.chunk();
+    else if (tag === 0x12) options = decodeOptions(reader.message());
+    else if (tag === 0x1a) {
+      const event = decodeProposed(reader.message());
+      if (event instanceof NodeError) fault ??= event;
+      else events.push(event);
+    } else if (tag === 0x20) isFinal = reader.varint() !== 0;
+    else reader.skip(tag);
+  }
+  return { correlation, options, events, fault, isFinal };
+}
+
+function decodeOptions(reader: WireReader): BatchOptions {
+  let stream = '';
+  let expected: WireExpectation = 'any';
+  let deadlineMs: number | undefined;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === 0x0a) {
+      const identifier = reader.message();
+      for (let t = identifier.tag(); t !== 0; t = identifier.tag()) {
+        if (t === 0x1a) stream = identifier.text();
+        else identifier.skip(t);
+      }
+    } else if (tag === 0x10) expected = reader.varint();
+    else if (tag === 0x1a || tag === 0x22 || tag === 0x2a) {
+      reader.span();
+      expected = tag === 0x1a ? 'no_stream' : tag === 0x22 ? 'any' : 'stream_exists';
+    } else if (tag === 0x32) {
+      const stamp = reader.message();
+      deadlineMs = 0;
+      for (let t = stamp.tag(); t !== 0; t = stamp.tag()) {
+        if (t === 0x08) deadlineMs += stamp.varint() * 1000;
+        else if (t === 0x10) deadlineMs += stamp.varint() / 1e6;
+        else stamp.skip(t);
+      }
+    } else reader.skip(tag);
+  }
+  return { stream, expected, deadlineMs };
+}
+
+function decodeProposed(reader: WireReader): ProposedEvent | NodeError {
+  let id = '';
+  let type: string | undefined;
+  let content: string | undefined;
+  let data: Buffer = EMPTY;
+  let customMetadata: Buffer = EMPTY;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === 0x0a) id = decodeUuid(reader.message());
+    else if (tag === 0x12) {
+      const entry = reader.message();
+      let key = '';
+      let value = '';
+      for (let t = entry.tag(); t !== 0; t = entry.tag()) {
+        if (t === 0x0a) key = entry.text();
+        else if (t === 0x12) value = entry.text();
+        else entry.skip(t);
+      }
+      if (key === 'type') type = value;
+      else if (key === 'content-type') content = value;
+    } else if (tag === 0x1a) customMetadata = reader.chunk();
+    else if (tag === 0x22) data = reader.chunk();
+    else reader.skip(tag);
+  }
+  return proposed(id, type, content, data, customMetadata);
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Checks what both append paths must check of an event. */
+export function proposed(
+  id: string,
+  type: string | undefined,
+  content: string | undefined,
+  data: Uint8Array,
+  customMetadata: Uint8Array,
+): ProposedEvent | NodeError {
+  if (!type || !content) {
+    return new NodeError(
+      { code: 'missing-metadata-property', required: ['type', 'content-type'] },
+      `Required metadata property missing: an event needs type and content-type, this one has ${type ? 'no content-type' : 'no type'}.`,
+    );
+  }
+  const lower = id.toLowerCase();
+  if (!UUID.test(lower)) return invalid(`The event id '${id}' is no UUID.`);
+  return { id: lower, type, json: content === 'application/json', data, customMetadata };
+}
+
+function decodeUuid(reader: WireReader): string {
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    if (tag === 0x12) return reader.text();
+    if (tag === 0x0a) return decodeStructured(reader.message());
+    reader.skip(tag);
+  }
+  return '';
+}
+
+function decodeStructured(reader: WireReader): string {
+  let most = 0n;
+  let least = 0n;
+  for (let tag = reader.tag(); tag !== 0; tag = reader.tag()) {
+    const value = exactVarint(reader);
+    if (tag === 0x08) most = value;
+    else if (tag === 0x10) least = value;
+  }
+  return uuidOf(most, least);
+}
+
+export function uuidOf(most: bigint, least: bigint): string {
+  const hex = [most, least].map((half) => BigInt.asUintN(64, half).toString(16).padStart(16, '0')).join('');
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
+function exactVarint(reader: WireReader): bigint {
+  let value = 0n;
+  for (let shift = 0n; shift < 70n; shift += 7n) {
+    const byte = reader.bytes[reader.offset++] ?? 0;
+    value |= BigInt(byte & 127) << shift;
+    if (byte < 128) break;
+  }
+  return value;
+}
+
+/** `BatchAppendResp` for an append that stands. */
+export function batchSuccess(
+  correlation: Buffer,
+  stream: string,
+  revision: number,
+  position: number,
+): Buffer {
+  const at = field(0x1a, Buffer.concat([numberField(0x08, position), numberField(0x10, position)]));
+  const success =
+    revision < 0 ? Buffer.from([0x12, 0, 0x22, 0]) : Buffer.concat([numberField(0x08, revision), at]);
+  return Buffer.concat([
+    field(0x0a, correlation),
+    field(0x1a, success),
+    field(0x22, field(0x1a, Buffer.from(stream, 'utf8'))),
+  ]);
+}

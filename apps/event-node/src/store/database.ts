@@ -1,0 +1,83 @@
+import Database from 'libsql';
+
+export type Sqlite = InstanceType<typeof Database>;
+/** Statements are always given one array: a single object argument would be taken for named parameters. */
+export interface Query<Row extends readonly unknown[]> {
+  get(parameters: readonly unknown[]): Row | undefined;
+  all(parameters: readonly unknown[]): Row[];
+}
+export interface Change {
+  run(parameters: readonly unknown[]): { changes: number; lastInsertRowid: number | bigint };
+}
+
+export const query = <Row extends readonly unknown[]>(db: Sqlite, sql: string): Query<Row> =>
+  db.prepare(sql).raw() as unknown as Query<Row>;
+export const change = (db: Sqlite, sql: string): Change => db.prepare(sql) as unknown as Change;
+
+export const FORMAT = 1;
+
+const SCHEMA = `
+  create table if not exists streams (
+    sid integer primary key,
+    name text not null unique,
+    -- the last revision at the latest scavenge, which may have removed that event
+    floor integer not null default -1
+  ) strict;
+  create table if not exists events (
+    position integer primary key,
+    sid integer not null,
+    revision integer not null,
+    record blob not null
+  ) strict;
+  create unique index if not exists events_by_stream on events (sid, revision);
+  create table if not exists node (
+    key text primary key,
+    value any not null
+  ) strict;
+`;
+
+/** Opens a log file for writing, and creates what is missing in it. */
+export function openDatabase(file: string): Sqlite {
+  const db = new Database(file);
+  try {
+    db.exec(`
+      pragma auto_vacuum = incremental;
+      pragma journal_mode = wal;
+      pragma synchronous = full;
+      pragma cache_size = -16000;
+      pragma journal_size_limit = 67108864;
+      pragma wal_autocheckpoint = 2000;
+      pragma busy_timeout = 10000;
+    `);
+    db.exec(SCHEMA);
+    const format = query<[number]>(db, `select value from node where key = 'format'`).get([]);
+    if (!format) change(db, `insert into node (key, value) values ('format', ?)`).run([FORMAT]);
+    else if (format[0] !== FORMAT) throw new FormatError(file, format[0]);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+export class FormatError extends Error {
+  override readonly name = 'FormatError';
+  constructor(file: string, format: number) {
+    super(
+      `The log ${file} has format ${format}; this build reads format ${FORMAT}. Start the build that wrote it.`,
+    );
+  }
+}
+
+const codeOf = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : '';
+
+/** The file's content is not what SQLite wrote: pages torn, overwritten, or no database at all. */
+export const isDamage = (error: unknown): boolean => {
+  const code = codeOf(error);
+  return code.startsWith('SQLITE_CORRUPT') || code === 'SQLITE_NOTADB';
+};
+
+export const isDiskFull = (error: unknown): boolean => codeOf(error) === 'SQLITE_FULL';
