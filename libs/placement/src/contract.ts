@@ -33,6 +33,12 @@ export interface Ticket {
   readonly maxTokens?: number;
 }
 
+/** What a model's settings say of its residents: who may evict them, and when. */
+export type ResidentPolicy = Pick<
+  EffectiveSettings,
+  'priority' | 'pinned' | 'minResidencySeconds' | 'idleEvictSeconds'
+>;
+
 /** Everything that a decision is made from. Same input, same outcome. */
 export interface PlacementInput {
   readonly worker: WorkerState;
@@ -45,6 +51,8 @@ export interface PlacementInput {
   readonly calls: ReadonlyMap<ModelKey, CallHistory>;
   readonly activity: ReadonlyMap<ResidentId, ResidentActivity>;
   readonly settings: EffectiveSettings;
+  /** Of the other models on this worker, where they differ from the defaults. */
+  readonly residentPolicies?: ReadonlyMap<ModelKey, ResidentPolicy>;
   readonly ask: Ask;
   readonly cause: DecisionCause;
   /** Absent for a decision that no call asked for. */

@@ -4,6 +4,8 @@ export const GOALS = ['quality', 'fast', 'resident'] as const;
 export type Goal = (typeof GOALS)[number];
 export const EVICTION_ORDERS = ['loss', 'lru', 'gdsf', 'classic'] as const;
 export type EvictionOrder = (typeof EVICTION_ORDERS)[number];
+export const QUEUE_ORDERS = ['eta', 'fifo', 'smart'] as const;
+export type QueueOrder = (typeof QUEUE_ORDERS)[number];
 
 /** Every knob with its value, after all levels were laid over one another. Seconds, bytes and counts as named. */
 export interface EffectiveSettings {
@@ -31,6 +33,7 @@ export interface EffectiveSettings {
   readonly cpuFloorCores?: number;
   readonly cpuPriority?: number;
   readonly evictionOrder: EvictionOrder;
+  readonly queueOrder: QueueOrder;
   readonly maxQueue: number;
 }
 

@@ -1,5 +1,5 @@
 import { type Recorded } from '../events/envelope.js';
-import { type WorkerEvent } from '../events/worker-events.js';
+import { type PlacementDecidedData, type WorkerEvent } from '../events/worker-events.js';
 import { type DecisionId, type ResidentId, type WorkerId } from '../ids.js';
 import { classKey, placementClassOf } from '../placement-terms.js';
 import { type FailedPlan, type OpenDecision, type Resident, type WorkerState } from './state.js';
@@ -165,7 +165,7 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
         message: event.data.message,
         at: metadata.at,
         times: (state.failedPlans.get(key)?.times ?? 0) + 1,
-        roomBytes: state.openDecisions.get(resident.decisionId)?.data.room ?? [],
+        roomBytes: roomTried(state.openDecisions.get(resident.decisionId)?.data),
       };
       return { ...ended, failedPlans: withEntry(state.failedPlans, key, failed) };
     }
@@ -183,6 +183,15 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
 /** Key under which a plan's failures are remembered: model and placement class. */
 export const planKey = (r: Pick<Resident, 'modelKey' | 'artifact' | 'contract'>): string =>
   `${r.modelKey}|${classKey(placementClassOf(r.artifact, r.contract))}`;
+
+/** The room that a load had: what was free when it was decided and what its victims gave up for it. */
+function roomTried(data: PlacementDecidedData | undefined): FailedPlan['roomBytes'] {
+  return (data?.room ?? []).map(({ deviceId, bytes }) => {
+    if (bytes === undefined) return { deviceId };
+    const freed = data?.victims.flatMap((v) => v.frees).filter((f) => f.deviceId === deviceId) ?? [];
+    return { deviceId, bytes: freed.reduce((sum, f) => sum + f.bytes, bytes) };
+  });
+}
 
 /** A decision ended without a load: its resident was never there, and its victims that were not begun on stay. */
 function closeDecision(state: WorkerState, id: DecisionId): WorkerState {

@@ -1,0 +1,229 @@
+import { type Considered, type PlacementDecidedData, type Victim } from '#domain/events/worker-events.js';
+import { type ModelKey } from '#domain/ids.js';
+import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import { approvedArtifacts, whyNotReusable } from './ask.js';
+import { compareText } from './charges.js';
+import { callTokens } from './context.js';
+import { type PlacementInput, type PlacementOutcome, type Ticket } from './contract.js';
+import { evaluate } from './evaluate.js';
+import { ladderOf, type NotOffered } from './ladder.js';
+import { clip, consideredOf, type Verdict } from './plan.js';
+import { isOverdue } from './queue.js';
+import { type Admitted, rank } from './rank.js';
+import { refusalOf, refused, waitOrTimeOut } from './refuse.js';
+import { type Snapshot, snapshotOf } from './snapshot.js';
+import { workingOf } from './working.js';
+
+/**
+ * Decides one call or one wish for a model on one worker. Pure: the same input gives the same outcome.
+ * `decided` is to be appended with the revision of the worker that the input was folded to.
+ */
+export function decide(input: PlacementInput): PlacementOutcome {
+  const reuse = reusable(input, 'ready', callTokens(input.ticket));
+  if (reuse) return { kind: 'reuse', residentId: reuse.residentId };
+  const snapshot = snapshotOf(input);
+  const { worker, model } = input;
+  if (!worker.registered || worker.lost) {
+    const text = `${worker.name || worker.workerId}, which has ${model.modelKey}, is ${worker.lost ? 'lost' : 'not registered'}`;
+    return refused(snapshot, [], 'worker_unavailable', text);
+  }
+  const join = reusable(input, 'coming', snapshot.callTokens);
+  if (join) return { kind: 'join', residentId: join.residentId };
+  if (snapshot.approved.length === 0) return noArtifact(snapshot);
+  const { verdicts, notOffered, considered } = lookAtAll(snapshot, false);
+  const kept = keptAsItIs(input, verdicts);
+  if (kept) return kept;
+  const own = whyOwnStays(snapshot);
+  if (own) return waitOrTimeOut(snapshot, considered(), own.reason, own.freeInSeconds);
+  const ahead = whoIsAhead(input);
+  if (ahead !== undefined) return waitOrTimeOut(snapshot, considered(), ahead);
+  const best = rank(admittedOf(verdicts), input.settings)[0];
+  if (best) return decided(snapshot, best, considered(best));
+  if (snapshot.busy.length > 0) {
+    const drained = lookAtAll(snapshot, true);
+    const next = rank(admittedOf(drained.verdicts), input.settings)[0];
+    if (next) return decided(snapshot, next, drained.considered(next));
+  }
+  const blocked = verdicts.filter((v) => v.kind === 'blocked');
+  const [first] = blocked;
+  if (first) {
+    const soonest = blocked.flatMap((v) => v.freeInSeconds ?? []);
+    const seconds = soonest.length > 0 ? Math.min(...soonest) : undefined;
+    const label = `${model.modelKey} (${first.shape.artifact.label}, ${first.shape.rung})`;
+    return waitOrTimeOut(snapshot, considered(), `${label} ${first.reason}`, seconds);
+  }
+  return refusalOf(snapshot, considered(), verdicts, notOffered);
+}
+
+const admittedOf = (verdicts: readonly Verdict[]): readonly Admitted[] =>
+  verdicts.filter((v) => v.kind === 'admitted');
+
+/** A resident of the model that satisfies the ask: the best artifact, then the largest context, then the id. */
+function reusable(input: PlacementInput, phase: 'ready' | 'coming', tokens: number): Resident | undefined {
+  const approved = approvedArtifacts(input.model.artifacts, input.settings, input.ask);
+  const place = (r: Resident): number => approved.findIndex((a) => a.label === r.artifact);
+  return [...input.worker.residents.values()]
+    .filter(
+      (r) =>
+        r.modelKey === input.model.modelKey && !r.leaving && (r.phase === 'ready') === (phase === 'ready'),
+    )
+    .filter((r) => {
+      const largestTokens = approved[place(r)]?.geometry?.trainedContextTokens ?? r.contract.contextTokens;
+      return whyNotReusable(r, { ask: input.ask, approved, callTokens: tokens, largestTokens }) === undefined;
+    })
+    .sort(
+      (a, b) =>
+        place(a) - place(b) ||
+        b.contract.contextTokens - a.contract.contextTokens ||
+        compareText(a.residentId, b.residentId),
+    )[0];
+}
+
+interface Looked {
+  readonly verdicts: readonly Verdict[];
+  readonly notOffered: readonly NotOffered[];
+  readonly considered: (chosen?: Verdict) => readonly Considered[];
+}
+
+function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
+  const { input, approved, accelerators } = snapshot;
+  const steps = ladderOf({
+    approved,
+    kind: input.model.kind,
+    engines: input.worker.engines,
+    accelerators,
+    ...(input.ask.allowedRungs ? { allowedRungs: input.ask.allowedRungs } : {}),
+  });
+  const looked = steps.map((step) =>
+    step.kind === 'shape' ? { verdict: evaluate(snapshot, step.shape, withBusy) } : { not: step.not },
+  );
+  return {
+    verdicts: looked.flatMap((l) => l.verdict ?? []),
+    notOffered: looked.flatMap((l) => l.not ?? []),
+    considered: (chosen) =>
+      looked.map(({ verdict, not }) =>
+        verdict ? consideredOf(snapshot, verdict, verdict === chosen) : notOfferedLine(not),
+      ),
+  };
+}
+
+const notOfferedLine = (not: NotOffered): Considered => ({
+  artifact: not.artifact.label,
+  rung: not.rung,
+  outcome: not.terminal ? 'refused' : 'not-offered',
+  reason: clip(not.reason),
+});
+
+/** A resident that satisfies all but the call's estimated length is kept when no larger context can be had. */
+function keptAsItIs(input: PlacementInput, verdicts: readonly Verdict[]): PlacementOutcome | undefined {
+  const ready = reusable(input, 'ready', 0);
+  const short = ready ?? reusable(input, 'coming', 0);
+  if (!short) return undefined;
+  const larger = verdicts.some(
+    (v) =>
+      (v.kind === 'admitted' || v.kind === 'blocked') &&
+      (v.plan?.contract.contextTokens ?? 0) > short.contract.contextTokens,
+  );
+  if (larger) return undefined;
+  return { kind: ready ? 'reuse' : 'join', residentId: short.residentId };
+}
+
+/** A resident of the model under another ask is replaced, but never while it loads or a call is on it. */
+function whyOwnStays(
+  snapshot: Snapshot,
+): { readonly reason: string; readonly freeInSeconds?: number } | undefined {
+  const { input, own } = snapshot;
+  for (const resident of own) {
+    const name = `${input.model.modelKey} is there under another ask`;
+    if (resident.phase !== 'ready') return { reason: `${name} and still loading; it is reloaded after that` };
+    const activity = input.activity.get(resident.residentId);
+    if (!activity || activity.callsInFlight === 0) continue;
+    const reason = `${name} and has ${activity.callsInFlight} calls on it; it is reloaded when they have ended`;
+    return activity.freeInSeconds === undefined
+      ? { reason }
+      : { reason, freeInSeconds: activity.freeInSeconds };
+  }
+  return undefined;
+}
+
+/** A ticket that is next in line and still without a place keeps its turn: room is not given to those behind it. */
+function whoIsAhead(input: PlacementInput): string | undefined {
+  const { ticket, queue, settings, nowMs, worker, model } = input;
+  if (!ticket) return undefined;
+  for (const other of queue) {
+    if (other.callId === ticket.callId) return undefined;
+    if (other.modelKey === model.modelKey || isPlaced(worker, other.modelKey)) continue;
+    const why = whyPrecedes(other, ticket, settings, nowMs);
+    if (why !== undefined) return `a call to ${other.modelKey} is ahead and waits for room: ${why}`;
+  }
+  return undefined;
+}
+
+function whyPrecedes(
+  other: Ticket,
+  ticket: Ticket,
+  settings: PlacementInput['settings'],
+  nowMs: number,
+): string | undefined {
+  if (isOverdue(other, nowMs, settings)) return `it has waited over ${settings.overdueAfterSeconds} s`;
+  if (ticket.background && !other.background) return 'background calls pass none of the foreground';
+  if (settings.queueOrder !== 'eta') return `the queue is ${settings.queueOrder}`;
+  return undefined;
+}
+
+const isPlaced = (worker: WorkerState, modelKey: ModelKey): boolean =>
+  [...worker.residents.values()].some((r) => r.modelKey === modelKey && !r.leaving);
+
+function noArtifact(snapshot: Snapshot): PlacementOutcome {
+  const { model, ask } = snapshot.input;
+  const labels = model.artifacts.map((a) => a.label).join(', ');
+  const text =
+    ask.artifact === undefined
+      ? `No artifact of ${model.modelKey} is allowed by the settings; it has ${labels}.`
+      : `${model.modelKey} has no artifact "${ask.artifact}"; it has ${labels}.`;
+  return refused(snapshot, [], 'invalid_request', text);
+}
+
+function decided(snapshot: Snapshot, best: Admitted, considered: readonly Considered[]): PlacementOutcome {
+  const { input } = snapshot;
+  const { plan, forecast } = best;
+  if (plan.projectable)
+    return { kind: 'project', wanted: [{ artifact: plan.shape.artifact.label, contract: plan.contract }] };
+  const data: PlacementDecidedData = {
+    ...workingOf(snapshot, considered),
+    decisionId: input.decisionId,
+    residentId: input.residentId,
+    artifact: plan.shape.artifact.label,
+    rung: plan.shape.rung,
+    contract: plan.contract,
+    devices: plan.contract.devices,
+    need: plan.need.terms,
+    victims: [...snapshot.own.map((r) => replacedVictim(snapshot, r)), ...best.victims.map(victimOf)],
+    exact: best.exact,
+    validUntil: new Date(input.nowMs + input.settings.maxWaitSeconds * 1000).toISOString(),
+    predicted: {
+      readyInSeconds: forecast.readyInSeconds,
+      loadSeconds: forecast.loadSeconds,
+      ...(forecast.outputSeconds === undefined ? {} : { outputSeconds: forecast.outputSeconds }),
+    },
+  };
+  return { kind: 'decided', data };
+}
+
+/** The model's own resident under another ask: its bytes are credit, and nothing is lost with it. */
+const replacedVictim = (snapshot: Snapshot, resident: Resident): Victim => ({
+  residentId: resident.residentId,
+  modelKey: resident.modelKey,
+  lossSeconds: 0,
+  frees: listOf(snapshot.charges.get(resident.residentId)?.bytes),
+});
+
+const victimOf = (victim: Admitted['victims'][number]): Victim => ({
+  residentId: victim.residentId,
+  modelKey: victim.modelKey,
+  lossSeconds: Math.round(victim.lossSeconds * 1000) / 1000,
+  frees: listOf(victim.frees),
+});
+
+const listOf = (bytes: Admitted['victims'][number]['frees'] | undefined): Victim['frees'] =>
+  [...(bytes ?? [])].filter(([, n]) => n > 0).map(([deviceId, n]) => ({ deviceId, bytes: n }));

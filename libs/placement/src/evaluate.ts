@@ -1,0 +1,177 @@
+import { windowlessKey } from '#domain/history/history.js';
+import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
+import { admit, neverFits } from './admit.js';
+import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
+import { claimCores, type CoreClaim } from './cores.js';
+import { rememberedFailure } from './failures.js';
+import { DEFAULT_MICRO_BATCH, whyKvTypeRefused } from './kv.js';
+import { offloadOrderOf, type Shape } from './ladder.js';
+import { needOf } from './need.js';
+import { forecastOf, type Plan, type Verdict } from './plan.js';
+import { type Snapshot } from './snapshot.js';
+
+/**
+ * What becomes of one shape: the first of its contexts that is admitted, else the best reason why none is. A context
+ * smaller than the call needs is looked at only when no larger one can ever fit.
+ */
+export function evaluate(snapshot: Snapshot, shape: Shape, withBusy: boolean): Verdict {
+  const { input } = snapshot;
+  const geometry = shape.artifact.geometry;
+  const kvRefused = geometry && whyKvTypeRefused(geometry, input.ask.kvType);
+  if (kvRefused !== undefined) return { kind: 'never', shape, reason: kvRefused, code: 'model_cannot_fit' };
+  const trained = geometry?.trainedContextTokens;
+  const asked = input.ask.context;
+  if (input.model.kind === 'chat' && typeof asked === 'number' && trained !== undefined && asked > trained) {
+    const reason = `a context of ${asked} tokens is asked, and the model is trained for ${trained}`;
+    return { kind: 'never', shape, reason, code: 'context_length_exceeded' };
+  }
+  const claim = claimCores(input.worker, snapshot.cores, shape.weightsInRam, input.settings);
+  if (!claim.ok) return { kind: 'blocked', shape, reason: claim.reason };
+  return overContexts(snapshot, shape, claim, withBusy);
+}
+
+function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
+  const { input } = snapshot;
+  const trained = shape.artifact.geometry?.trainedContextTokens;
+  if (input.model.kind !== 'chat') return [trained ?? 512];
+  const replaced = snapshot.own.filter((r) => r.artifact === shape.artifact.label);
+  return chooseContext({
+    ask: input.ask.context,
+    trainedTokens: trained ?? AUTO_TOKENS,
+    callTokens: snapshot.callTokens,
+    finished: input.calls.get(input.model.modelKey)?.finished ?? [],
+    replacedTokens: Math.max(0, ...replaced.map((r) => r.contract.contextTokens)),
+  });
+}
+
+function overContexts(
+  snapshot: Snapshot,
+  shape: Shape,
+  claim: Extract<CoreClaim, { ok: true }>,
+  withBusy: boolean,
+): Verdict {
+  let least = 0;
+  let largestFound = false;
+  let worst: Verdict | undefined;
+  let never: Extract<Verdict, { kind: 'never' }> | undefined;
+  const keep = (verdict: Verdict): void => {
+    if (!worst || (worst.kind === 'failed' && verdict.kind === 'blocked')) worst = verdict;
+  };
+  for (const contextTokens of contextsOf(snapshot, shape)) {
+    if (largestFound && contextTokens < least) break;
+    const plan = planOf(snapshot, shape, contextTokens, claim);
+    const tooLarge = neverFits(snapshot, plan);
+    if (tooLarge !== undefined) {
+      never = { kind: 'never', plan, shape, reason: tooLarge, code: 'model_cannot_fit' };
+      continue;
+    }
+    const barred = barredReason(snapshot, plan);
+    const remembered = rememberedFailure(
+      snapshot.input.worker,
+      { modelKey: snapshot.input.model.modelKey, artifact: shape.artifact.label, contract: plan.contract },
+      snapshot.roomList,
+      snapshot.input.nowMs,
+    );
+    if (remembered) {
+      keep({ kind: 'failed', plan, shape, remembered });
+      if (remembered.terminal) break;
+      continue;
+    }
+    if (barred !== undefined) {
+      keep({ kind: 'blocked', plan, shape, reason: barred });
+      continue;
+    }
+    if (!largestFound) {
+      largestFound = true;
+      least = Math.min(snapshot.callTokens, contextTokens);
+    }
+    const verdict = verdictOf(snapshot, plan, withBusy);
+    if (verdict.kind === 'admitted') return verdict;
+    keep(verdict);
+  }
+  return (
+    worst ??
+    never ?? { kind: 'never', shape, reason: 'no context can be offered', code: 'context_length_exceeded' }
+  );
+}
+
+function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
+  const { shape } = plan;
+  const admission = admit(snapshot, plan, withBusy);
+  switch (admission.kind) {
+    case 'never':
+      return { kind: 'never', plan, shape, reason: admission.reason, code: 'model_cannot_fit' };
+    case 'blocked':
+      return {
+        kind: 'blocked',
+        plan,
+        shape,
+        reason: admission.reason,
+        ...(admission.freeInSeconds === undefined ? {} : { freeInSeconds: admission.freeInSeconds }),
+      };
+    case 'fits':
+      return {
+        kind: 'admitted',
+        plan,
+        victims: admission.victims,
+        exact: admission.exact,
+        forecast: forecastOf(snapshot, plan, admission.readyInSeconds),
+        reason: admission.reason,
+      };
+  }
+}
+
+function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
+  const klass = placementClassOf(plan.shape.artifact.label, plan.contract);
+  const barred = snapshot.input.history.barred.get(windowlessKey(klass));
+  if (!isBarred(barred, klass.contextTokens, snapshot.roomList)) return undefined;
+  return `the engine refused ${barred?.contextTokens ?? 0} tokens with no less room than now: ${barred?.reason ?? ''}`;
+}
+
+/** The contract of a shape at a context, and what it takes. */
+export function planOf(
+  snapshot: Snapshot,
+  shape: Shape,
+  contextTokens: number,
+  claim: Extract<CoreClaim, { ok: true }>,
+): Plan {
+  const { input } = snapshot;
+  const { kvType, slots } = input.ask;
+  const llamaServer = shape.engine.kind === 'llama-server';
+  const contract: Contract = {
+    kind: input.model.kind,
+    engine: { kind: shape.engine.kind, build: shape.engine.build },
+    rung: shape.rung,
+    contextTokens,
+    slots,
+    kvType,
+    gpuLayers: shape.gpuLayers,
+    cpuMoeLayers: shape.cpuMoeLayers,
+    microBatch: DEFAULT_MICRO_BATCH,
+    // A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context.
+    flashAttention: input.model.kind === 'chat' && (kvType !== 'f16' || llamaServer),
+    threads: claim.threads,
+    ...(claim.cores ? { cores: claim.cores } : {}),
+    devices: shape.devices,
+  };
+  const need = needOf({
+    artifact: shape.artifact,
+    contract,
+    history: input.history,
+    process: snapshot.process,
+    order: offloadOrderOf(shape.engine),
+  });
+  const key = classKey(placementClassOf(shape.artifact.label, contract));
+  const projectable = need.fromHeader && !input.unprojectable.has(key);
+  return { shape, contract, need, asked: projectable ? exactBytes(need.terms) : need.bytes, projectable };
+}
+
+/** Header arithmetic without estimates: what the plan takes at least, while the engine can still say exactly. */
+function exactBytes(terms: Plan['need']['terms']): Plan['asked'] {
+  const sums = new Map<Plan['need']['terms'][number]['deviceId'], number>();
+  for (const { deviceId, bytes, basis } of terms) {
+    if (basis === 'header' || basis === 'measured')
+      sums.set(deviceId, (sums.get(deviceId) ?? 0) + (bytes ?? 0));
+  }
+  return sums;
+}

@@ -1,0 +1,70 @@
+import { type CallHistory } from '#domain/calls/call-history.js';
+import { median, type PairHistory } from '#domain/history/history.js';
+import { classKey, type PlacementClass } from '#domain/placement-terms.js';
+
+/** H: how far ahead an eviction is regretted. */
+export const HORIZON_SECONDS = 600;
+const GAPS_NEEDED = 5;
+
+/** What a load takes when none was ever measured: starting, then reading from a disk. */
+const START_SECONDS = 2;
+const READ_BYTES_PER_SECOND = 1.5e9;
+
+/**
+ * λ: expected calls per second given how long the model has been idle. From five gaps on it is the hazard of its gap
+ * history over the next H seconds of idleness; beyond the longest gap 1 ÷ idle age; with fewer gaps
+ * (calls + ½) ÷ (observed span + H).
+ */
+export function callRate(calls: CallHistory | undefined, nowMs: number): number {
+  const arrivals = calls?.arrivalsMs ?? [];
+  const last = arrivals.at(-1);
+  if (!calls || last === undefined) return 0.5 / HORIZON_SECONDS;
+  const idleSeconds = Math.max(0, (nowMs - last) / 1000);
+  const gaps = arrivals.slice(1).map((at, i) => Math.max(0, (at - (arrivals[i] ?? at)) / 1000));
+  if (gaps.length < GAPS_NEEDED) {
+    const spanSeconds = Math.max(0, (nowMs - (calls.firstArrivalMs ?? last)) / 1000);
+    return (calls.calls + 0.5) / (spanSeconds + HORIZON_SECONDS);
+  }
+  let ended = 0;
+  let exposureSeconds = 0;
+  for (const gap of gaps) {
+    if (gap <= idleSeconds) continue;
+    exposureSeconds += Math.min(gap, idleSeconds + HORIZON_SECONDS) - idleSeconds;
+    if (gap <= idleSeconds + HORIZON_SECONDS) ended += 1;
+  }
+  if (exposureSeconds > 0) return ended / exposureSeconds;
+  return 1 / Math.max(idleSeconds, 1);
+}
+
+/** min(1, λ·H) · (reload + wait), in seconds. */
+export const expectedLoss = (ratePerSecond: number, reloadSeconds: number, waitSeconds: number): number =>
+  Math.min(1, ratePerSecond * HORIZON_SECONDS) * (reloadSeconds + waitSeconds);
+
+export interface LoadEstimate {
+  readonly seconds: number;
+  readonly basis: 'measured' | 'measured other class' | 'estimated';
+}
+
+/** Median of measured loads of the class, else of the artifact's other classes, else from its bytes. */
+export function loadSeconds(
+  history: PairHistory | undefined,
+  plan: PlacementClass,
+  weightsBytes: number,
+): LoadEstimate {
+  const key = classKey(plan);
+  const own = median(history?.loadSeconds.get(key) ?? []);
+  if (own !== undefined) return { seconds: own, basis: 'measured' };
+  const others: number[] = [];
+  for (const [other, seconds] of history?.loadSeconds ?? []) {
+    if (other.startsWith(`${plan.artifact}|`)) others.push(...seconds);
+  }
+  const near = median(others);
+  if (near !== undefined) return { seconds: near, basis: 'measured other class' };
+  return { seconds: START_SECONDS + weightsBytes / READ_BYTES_PER_SECOND, basis: 'estimated' };
+}
+
+/** Mean wait of a model's calls beyond the load; 0 when unknown. */
+export function meanWaitSeconds(calls: CallHistory | undefined): number {
+  const waits = (calls?.finished ?? []).flatMap((c) => c.waitSeconds ?? []);
+  return waits.length === 0 ? 0 : waits.reduce((a, b) => a + b, 0) / waits.length;
+}

@@ -1,0 +1,138 @@
+import { type Considered } from '#domain/events/worker-events.js';
+import { type DeviceId } from '#domain/ids.js';
+import { type Contract, placementClassOf } from '#domain/placement-terms.js';
+import { type BytesByDevice } from './charges.js';
+import { type EvictionCandidate } from './eviction.js';
+import { type Remembered } from './failures.js';
+import { type Shape } from './ladder.js';
+import { loadSeconds } from './loss.js';
+import { type Need } from './need.js';
+import { outputSeconds, pricedOutputTokens } from './predict.js';
+import { type Snapshot } from './snapshot.js';
+import { ramSecondsPerToken } from './cores.js';
+
+/** Output tokens that an estimate is priced at when neither the call nor the history says. */
+const GUESSED_OUTPUT_TOKENS = 256;
+
+/** A shape with its context, need and prediction: what could be decided. */
+export interface Plan {
+  readonly shape: Shape;
+  readonly contract: Contract;
+  readonly need: Need;
+  /** Bytes that must fit: without estimates while the engine can still be asked. */
+  readonly asked: BytesByDevice;
+  /** The engine has not been asked about this class yet. */
+  readonly projectable: boolean;
+}
+
+export interface Forecast {
+  readonly readyInSeconds: number;
+  readonly loadSeconds: number;
+  readonly outputSeconds?: number;
+  readonly estimated: boolean;
+}
+
+export type Verdict =
+  | {
+      readonly kind: 'admitted';
+      readonly plan: Plan;
+      readonly victims: readonly EvictionCandidate[];
+      readonly exact: boolean;
+      readonly forecast: Forecast;
+      readonly reason: string;
+    }
+  /** It would fit if others ended, left or became idle. */
+  | {
+      readonly kind: 'blocked';
+      readonly plan?: Plan;
+      readonly shape: Shape;
+      readonly reason: string;
+      readonly freeInSeconds?: number;
+    }
+  /** It failed before and is not tried again yet. */
+  | { readonly kind: 'failed'; readonly plan: Plan; readonly shape: Shape; readonly remembered: Remembered }
+  /** It can never fit this worker as it is. */
+  | {
+      readonly kind: 'never';
+      readonly plan?: Plan;
+      readonly shape: Shape;
+      readonly reason: string;
+      readonly code: 'model_cannot_fit' | 'context_length_exceeded' | 'incompatible_engine';
+    };
+
+export const weightsBytesOf = (need: Need): number =>
+  need.terms.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
+
+/** Predicted seconds of a plan, from this model's measured rates, else from the machine's memory rate. */
+export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: number): Forecast {
+  const { input, rates } = snapshot;
+  const klass = placementClassOf(plan.shape.artifact.label, plan.contract);
+  const load = loadSeconds(input.history, klass, weightsBytesOf(plan.need));
+  const ticket = input.ticket ?? { promptTokens: 0 };
+  const measured = outputSeconds(rates, ticket);
+  if (measured !== undefined) {
+    const estimated = load.basis === 'estimated';
+    return { readyInSeconds, loadSeconds: load.seconds, outputSeconds: measured, estimated };
+  }
+  const geometry = plan.shape.artifact.geometry;
+  const perToken =
+    geometry && plan.shape.weightsInRam
+      ? ramSecondsPerToken(input.worker, geometry, plan.contract.threads)
+      : undefined;
+  const tokens = pricedOutputTokens(rates, input.ticket?.maxTokens) ?? GUESSED_OUTPUT_TOKENS;
+  return {
+    readyInSeconds,
+    loadSeconds: load.seconds,
+    ...(perToken === undefined ? {} : { outputSeconds: perToken * tokens }),
+    estimated: true,
+  };
+}
+
+/** T: predicted seconds to the end of the output; undefined when the output is unknown. */
+export const totalSeconds = (forecast: Forecast): number | undefined =>
+  forecast.outputSeconds === undefined
+    ? undefined
+    : forecast.readyInSeconds + forecast.loadSeconds + forecast.outputSeconds;
+
+export const sumBytes = (bytes: BytesByDevice): number => [...bytes.values()].reduce((a, b) => a + b, 0);
+
+const REASON_CHARACTERS = 300;
+
+export const clip = (text: string): string =>
+  text.length <= REASON_CHARACTERS ? text : `${text.slice(0, REASON_CHARACTERS - 1)}…`;
+
+/** The line that a verdict leaves in the working. */
+export function consideredOf(snapshot: Snapshot, verdict: Verdict, chosen: boolean): Considered {
+  const plan = verdict.plan;
+  const shape = verdict.kind === 'admitted' ? verdict.plan.shape : verdict.shape;
+  const forecast = verdict.kind === 'admitted' ? totalSeconds(verdict.forecast) : undefined;
+  return {
+    artifact: shape.artifact.label,
+    rung: shape.rung,
+    ...(plan
+      ? {
+          contextTokens: plan.contract.contextTokens,
+          kvType: plan.contract.kvType,
+          needBytes: sumBytes(plan.asked),
+          ...roomSum(snapshot, plan),
+        }
+      : {}),
+    outcome: chosen ? 'chosen' : verdict.kind === 'admitted' ? 'admitted' : 'refused',
+    reason: clip(verdict.kind === 'failed' ? verdict.remembered.reason : verdict.reason),
+    ...(forecast === undefined ? {} : { predictedSeconds: Math.round(forecast * 1000) / 1000 }),
+  };
+}
+
+function roomSum(snapshot: Snapshot, plan: Plan): { readonly roomBytes?: number } {
+  let sum = 0;
+  for (const deviceId of plan.asked.keys()) {
+    const bytes = snapshot.rooms.get(deviceId)?.roomBytes;
+    if (bytes === undefined) return {};
+    sum += bytes;
+  }
+  return { roomBytes: sum };
+}
+
+export const devicesOf = (plan: Plan): readonly DeviceId[] => [
+  ...new Set([...plan.asked.keys(), ...plan.need.unknownOn]),
+];

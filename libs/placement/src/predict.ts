@@ -1,0 +1,109 @@
+import { type CallHistory } from '#domain/calls/call-history.js';
+import { median, type PairHistory } from '#domain/history/history.js';
+import { type ModelKey, type ResidentId } from '#domain/ids.js';
+import { placementClassOf } from '#domain/placement-terms.js';
+import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import { type ResidentActivity, type Ticket } from './contract.js';
+import { loadSeconds } from './loss.js';
+import { residentsById } from './charges.js';
+
+/** How long a call is expected to take, in its three parts. */
+export interface Prediction {
+  /** What remains of the calls that hold the slot or the room. */
+  readonly readyInSeconds: number;
+  /** 0 when resident. */
+  readonly loadSeconds: number;
+  /** Prompt and decode; absent without decode history. */
+  readonly outputSeconds?: number;
+  /** A ready resident can take the call without a load. */
+  readonly resident: boolean;
+}
+
+/** Seconds to the end of the output; absent when the output is unknown. */
+export const etaSeconds = (p: Prediction): number | undefined =>
+  p.outputSeconds === undefined ? undefined : p.readyInSeconds + p.loadSeconds + p.outputSeconds;
+
+/** Medians of a model's last 20 calls. */
+export interface Rates {
+  readonly promptMsPerToken?: number;
+  readonly decodeMsPerToken?: number;
+  readonly outputTokens?: number;
+}
+
+export function ratesOf(calls: CallHistory | undefined): Rates {
+  const finished = calls?.finished ?? [];
+  const pick = (of: (call: (typeof finished)[number]) => number | undefined): number | undefined =>
+    median(finished.flatMap((call) => of(call) ?? []));
+  const promptMsPerToken = pick((c) => c.promptMsPerToken);
+  const decodeMsPerToken = pick((c) => c.decodeMsPerToken);
+  const outputTokens = pick((c) => c.outputTokens);
+  return {
+    ...(promptMsPerToken === undefined ? {} : { promptMsPerToken }),
+    ...(decodeMsPerToken === undefined ? {} : { decodeMsPerToken }),
+    ...(outputTokens === undefined ? {} : { outputTokens }),
+  };
+}
+
+/** Output tokens that a call is priced at: the model's median, never above `max_tokens`. */
+export const pricedOutputTokens = (rates: Rates, maxTokens: number | undefined): number | undefined =>
+  rates.outputTokens === undefined ? maxTokens : Math.min(rates.outputTokens, maxTokens ?? Infinity);
+
+/** Prompt and decode seconds from measured rates; undefined without a decode rate and a count. */
+export function outputSeconds(
+  rates: Rates,
+  ticket: Pick<Ticket, 'promptTokens' | 'maxTokens'>,
+): number | undefined {
+  const tokens = pricedOutputTokens(rates, ticket.maxTokens);
+  if (rates.decodeMsPerToken === undefined || tokens === undefined) return undefined;
+  return (ticket.promptTokens * (rates.promptMsPerToken ?? 0) + tokens * rates.decodeMsPerToken) / 1000;
+}
+
+/** What `predict` looks at; the api has all of it warm. */
+export interface PredictionView {
+  readonly worker: WorkerState;
+  readonly histories: ReadonlyMap<ModelKey, PairHistory>;
+  readonly calls: ReadonlyMap<ModelKey, CallHistory>;
+  readonly activity: ReadonlyMap<ResidentId, ResidentActivity>;
+  readonly nowMs: number;
+}
+
+/** Predicts a call to a model from what was measured: ready, load and output. */
+export function predict(
+  ticket: Pick<Ticket, 'modelKey' | 'promptTokens' | 'maxTokens'>,
+  view: PredictionView,
+): Prediction {
+  const output = outputSeconds(ratesOf(view.calls.get(ticket.modelKey)), ticket);
+  const rest = output === undefined ? {} : { outputSeconds: output };
+  const mine = residentsById(view.worker).filter((r) => r.modelKey === ticket.modelKey && !r.leaving);
+  const ready = mine.filter((r) => r.phase === 'ready');
+  if (ready.length > 0) {
+    const readyInSeconds = Math.min(...ready.map((r) => slotFreeInSeconds(r, view.activity)));
+    return { readyInSeconds, loadSeconds: 0, resident: true, ...rest };
+  }
+  const coming = mine[0];
+  if (coming)
+    return { readyInSeconds: 0, loadSeconds: remainingLoad(coming, view), resident: false, ...rest };
+  return {
+    readyInSeconds: 0,
+    loadSeconds: usualLoad(view.histories.get(ticket.modelKey)),
+    resident: false,
+    ...rest,
+  };
+}
+
+function slotFreeInSeconds(resident: Resident, activity: ReadonlyMap<ResidentId, ResidentActivity>): number {
+  const now = activity.get(resident.residentId);
+  return now && now.callsInFlight >= resident.contract.slots ? (now.freeInSeconds ?? 0) : 0;
+}
+
+function remainingLoad(resident: Resident, view: PredictionView): number {
+  const history = view.histories.get(resident.modelKey);
+  const weights = resident.need.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
+  const { seconds } = loadSeconds(history, placementClassOf(resident.artifact, resident.contract), weights);
+  const startedMs = Date.parse(resident.loadStartedAt ?? resident.decidedAt);
+  return Math.max(0, seconds - Math.max(0, (view.nowMs - startedMs) / 1000));
+}
+
+/** Median of the last 20 loads of any class; 0 when none was measured. */
+const usualLoad = (history: PairHistory | undefined): number =>
+  median([...(history?.loadSeconds.values() ?? [])].flat().slice(-20)) ?? 0;

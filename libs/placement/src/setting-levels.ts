@@ -1,0 +1,56 @@
+import { RUNGS } from '#domain/placement-terms.js';
+import { type EffectiveSettings } from './settings.js';
+
+/** What a level sets; absent means automatic. Keys override one by one. */
+export type SettingsPatch = { readonly [K in keyof EffectiveSettings]?: EffectiveSettings[K] };
+
+/** Weakest first. */
+export const SETTING_LEVELS = ['fleet', 'worker', 'pair', 'call'] as const;
+export type SettingLevel = (typeof SETTING_LEVELS)[number];
+export type LevelPatches = { readonly [L in SettingLevel]?: SettingsPatch };
+
+export const defaultSettings: EffectiveSettings = {
+  goal: 'quality',
+  allowedRungs: RUNGS,
+  quantCeiling: 'auto',
+  waitBeforeQuality: false,
+  priority: 0,
+  pinned: false,
+  overdueAfterSeconds: 60,
+  maxWaitSeconds: 600,
+  minResidencySeconds: 0,
+  idleEvictSeconds: 0,
+  context: 'auto',
+  kvType: 'f16',
+  parallel: 1,
+  evictionOrder: 'loss',
+  queueOrder: 'eta',
+  maxQueue: 512,
+};
+
+export interface SettingsWithSource {
+  readonly settings: EffectiveSettings;
+  /** The level that each value came from; a knob that nobody set and that has no default is left out. */
+  readonly from: { readonly [K in keyof EffectiveSettings]?: SettingLevel | 'default' };
+}
+
+/** Lays the levels over the built-in defaults, weakest first, key by key. */
+export function effectiveSettings(levels: LevelPatches): SettingsWithSource {
+  const settings: Record<string, unknown> = { ...defaultSettings };
+  const from: Record<string, SettingLevel | 'default'> = {};
+  for (const key of Object.keys(defaultSettings)) from[key] = 'default';
+  for (const level of SETTING_LEVELS) {
+    for (const [key, value] of Object.entries<unknown>(levels[level] ?? {})) {
+      if (value === undefined) continue;
+      settings[key] = value;
+      from[key] = level;
+    }
+  }
+  return { settings: settings as unknown as EffectiveSettings, from };
+}
+
+/** Pins of a pair skip the ladder; `@fit` asks for the ladder from the top. */
+export const withoutPins = (patch: SettingsPatch): SettingsPatch => {
+  const { gpuLayers: _layers, cpuMoeLayers: _moe, gpuBytes: _gpu, ramBytes: _ram, ...rest } = patch;
+  return rest;
+};

@@ -1,0 +1,218 @@
+import { type Artifact } from '#domain/events/catalog-events.js';
+import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
+import { placementClassOf } from '#domain/placement-terms.js';
+import { type Resident } from '#domain/worker/state.js';
+import { approvedArtifacts } from './ask.js';
+import { type BytesByDevice, type Charge, chargesOf, residentsById } from './charges.js';
+import { callTokens } from './context.js';
+import { type PlacementInput, type ResidentPolicy } from './contract.js';
+import { type Cores, coresOf } from './cores.js';
+import { type EvictionCandidate } from './eviction.js';
+import { callRate, expectedLoss, loadSeconds, meanWaitSeconds } from './loss.js';
+import { type ProcessFigures, processFigures } from './need.js';
+import { type Rates, ratesOf } from './predict.js';
+import { isOverdue } from './queue.js';
+import { acceleratorsOf, type Room, roomOf } from './room.js';
+import { defaultSettings } from './setting-levels.js';
+
+/** A resident that cannot be a victim now, and why. */
+export interface Blocking {
+  readonly residentId: ResidentId;
+  readonly modelKey: ModelKey;
+  readonly reason: string;
+  readonly holds: BytesByDevice;
+  /** When it is expected to become a candidate. */
+  readonly freeInSeconds?: number;
+}
+
+/** What every candidate of one decision is held against; folded once. */
+export interface Snapshot {
+  readonly input: PlacementInput;
+  /** Best first; the place is a plan's q. */
+  readonly approved: readonly Artifact[];
+  readonly accelerators: readonly DeviceId[];
+  readonly charges: ReadonlyMap<ResidentId, Charge>;
+  readonly rooms: ReadonlyMap<DeviceId, Room>;
+  readonly roomList: readonly Room[];
+  /** Residents of the asked model that stay: replaced by the new one, so that their bytes are its credit. */
+  readonly own: readonly Resident[];
+  readonly credit: BytesByDevice;
+  readonly candidates: readonly EvictionCandidate[];
+  /** Residents that only an overdue ticket may have drained. */
+  readonly busy: readonly EvictionCandidate[];
+  readonly blocking: readonly Blocking[];
+  readonly cores: Cores;
+  readonly process: ProcessFigures;
+  readonly rates: Rates;
+  readonly callTokens: number;
+}
+
+export function snapshotOf(input: PlacementInput): Snapshot {
+  const { worker, model } = input;
+  const charges = chargesOf(worker);
+  const accelerators = acceleratorsOf(worker);
+  const roomList = [RAM, ...accelerators].map((deviceId) => roomOf(worker, deviceId, charges));
+  const rooms = new Map(roomList.map((room) => [room.deviceId, room]));
+  const residents = residentsById(worker);
+  const own = residents.filter((r) => r.modelKey === model.modelKey && !r.leaving);
+  const credit = new Map<DeviceId, number>();
+  for (const resident of own) {
+    for (const [deviceId, bytes] of charges.get(resident.residentId)?.bytes ?? [])
+      credit.set(deviceId, (credit.get(deviceId) ?? 0) + bytes);
+  }
+  const sides = sortResidents(input, residents, charges, rooms);
+  return {
+    input,
+    approved: approvedArtifacts(model.artifacts, input.settings, input.ask),
+    accelerators,
+    charges,
+    rooms,
+    roomList,
+    own,
+    credit,
+    ...sides,
+    cores: coresOf(worker, input.activity),
+    process: processFigures([input.history, ...input.otherHistories.values()]),
+    rates: ratesOf(input.calls.get(model.modelKey)),
+    callTokens: callTokens(input.ticket),
+  };
+}
+
+interface Sides {
+  readonly candidates: readonly EvictionCandidate[];
+  readonly busy: readonly EvictionCandidate[];
+  readonly blocking: readonly Blocking[];
+}
+
+function sortResidents(
+  input: PlacementInput,
+  residents: readonly Resident[],
+  charges: ReadonlyMap<ResidentId, Charge>,
+  rooms: ReadonlyMap<DeviceId, Room>,
+): Sides {
+  const candidates: EvictionCandidate[] = [];
+  const busy: EvictionCandidate[] = [];
+  const blocking: Blocking[] = [];
+  const overdue = input.ticket !== undefined && isOverdue(input.ticket, input.nowMs, input.settings);
+  const wantedAhead = modelsWantedAhead(input);
+  for (const resident of residents) {
+    if (resident.modelKey === input.model.modelKey && !resident.leaving) continue;
+    const reason = whyNotVictim(input, resident, wantedAhead);
+    if (reason === undefined) {
+      candidates.push(candidateOf(input, resident, charges, rooms));
+      continue;
+    }
+    const activity = input.activity.get(resident.residentId);
+    blocking.push({
+      residentId: resident.residentId,
+      modelKey: resident.modelKey,
+      reason: reason.text,
+      holds: charges.get(resident.residentId)?.bytes ?? new Map(),
+      ...(reason.busy && activity?.freeInSeconds !== undefined
+        ? { freeInSeconds: activity.freeInSeconds }
+        : {}),
+    });
+    if (reason.busy && overdue) busy.push(candidateOf(input, resident, charges, rooms));
+  }
+  return { candidates, busy, blocking };
+}
+
+/** Models that tickets ahead of the asker need next; everyone in the queue is ahead of a decision without a ticket. */
+function modelsWantedAhead(input: PlacementInput): ReadonlySet<ModelKey> {
+  const wanted = new Set<ModelKey>();
+  for (const ticket of input.queue) {
+    if (ticket.callId === input.ticket?.callId) break;
+    wanted.add(ticket.modelKey);
+  }
+  return wanted;
+}
+
+export const policyOf = (input: PlacementInput, modelKey: ModelKey): ResidentPolicy =>
+  input.residentPolicies?.get(modelKey) ?? defaultSettings;
+
+interface WhyNot {
+  readonly text: string;
+  /** Only its calls keep it: an overdue ticket may have it drained. */
+  readonly busy: boolean;
+}
+
+function whyNotVictim(
+  input: PlacementInput,
+  resident: Resident,
+  wantedAhead: ReadonlySet<ModelKey>,
+): WhyNot | undefined {
+  const no = (text: string): WhyNot => ({ text, busy: false });
+  if (resident.leaving) return no(`is leaving already (${resident.leaving.reason})`);
+  if (resident.phase === 'loading') return no('is loading');
+  if (resident.phase === 'planned') return no('is about to load');
+  const policy = policyOf(input, resident.modelKey);
+  if (input.worker.pins.has(resident.modelKey) || policy.pinned) return no('is pinned');
+  const band = input.settings.priority;
+  if (policy.priority > band) return no(`is in the higher band ${policy.priority} (the asker's is ${band})`);
+  const higher = band > policy.priority;
+  const residentSeconds = secondsSince(input.nowMs, resident.readyAt);
+  if (!higher && residentSeconds < policy.minResidencySeconds)
+    return no(`is resident for ${Math.floor(residentSeconds)} s of at least ${policy.minResidencySeconds} s`);
+  if (wantedAhead.has(resident.modelKey)) return no('a call ahead in the queue needs it next');
+  const calls = input.activity.get(resident.residentId)?.callsInFlight ?? 0;
+  if (calls > 0) return { text: calls === 1 ? 'has a call on it' : `has ${calls} calls on it`, busy: true };
+  const idle = idleSecondsOf(input, resident);
+  if (!higher && idle < policy.idleEvictSeconds)
+    return no(`is idle for ${Math.floor(idle)} s of at least ${policy.idleEvictSeconds} s`);
+  return undefined;
+}
+
+const secondsSince = (nowMs: number, iso: string | undefined): number =>
+  iso === undefined ? 0 : Math.max(0, (nowMs - Date.parse(iso)) / 1000);
+
+function idleSecondsOf(input: PlacementInput, resident: Resident): number {
+  const ended = input.activity.get(resident.residentId)?.lastCallEndedAtMs ?? 0;
+  const since = Math.max(ended, Date.parse(resident.readyAt ?? resident.decidedAt));
+  return Math.max(0, (input.nowMs - since) / 1000);
+}
+
+function candidateOf(
+  input: PlacementInput,
+  resident: Resident,
+  charges: ReadonlyMap<ResidentId, Charge>,
+  rooms: ReadonlyMap<DeviceId, Room>,
+): EvictionCandidate {
+  const { modelKey, residentId } = resident;
+  const charge = charges.get(residentId);
+  const bytes = charge?.bytes ?? new Map<DeviceId, number>();
+  const calls = input.calls.get(modelKey);
+  const weights = resident.need.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
+  const plan = placementClassOf(resident.artifact, resident.contract);
+  const reload = loadSeconds(input.otherHistories.get(modelKey), plan, weights);
+  return {
+    residentId,
+    modelKey,
+    band: policyOf(input, modelKey).priority,
+    frees: charge && charge.unknownOn.size > 0 ? unknownFrees(charge, charges, rooms) : bytes,
+    lossSeconds: expectedLoss(callRate(calls, input.nowMs), reload.seconds, meanWaitSeconds(calls)),
+    reloadSeconds: reload.seconds,
+    idleSeconds: idleSecondsOf(input, resident),
+    calls: calls?.calls ?? 0,
+    unknownSize: (charge?.unknownOn.size ?? 0) > 0,
+  };
+}
+
+/** The only resident of unknown size on a device gives back all that is left there; one of several gives nothing for certain. */
+function unknownFrees(
+  charge: Charge,
+  charges: ReadonlyMap<ResidentId, Charge>,
+  rooms: ReadonlyMap<DeviceId, Room>,
+): BytesByDevice {
+  const frees = new Map(charge.bytes);
+  for (const deviceId of charge.unknownOn) {
+    const alone = [...charges.values()].filter((c) => c.unknownOn.has(deviceId)).length === 1;
+    const room = rooms.get(deviceId);
+    const left =
+      (room?.limitBytes ?? 0) -
+      (room?.residentsBytes ?? 0) -
+      (room?.encroachmentBytes ?? 0) -
+      (room?.reservedBytes ?? 0);
+    frees.set(deviceId, alone ? (charge.bytes.get(deviceId) ?? 0) + Math.max(0, left) : 0);
+  }
+  return frees;
+}
