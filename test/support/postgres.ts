@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { serverPid } from '../../apps/cli/src/up/postgres/cluster.js';
-import { type EmbeddedPostgres, startPostgres as startServer } from '../../apps/cli/src/up/postgres/server.js';
+import {
+  type EmbeddedPostgres,
+  startPostgres as startServer,
+} from '../../apps/cli/src/up/postgres/server.js';
 
 /** A Postgres of a test's own: one cluster per test file, in a temp folder, gone when it stops. */
 export interface TestPostgres {
@@ -18,11 +21,21 @@ export interface TestPostgres {
   stop(): Promise<void>;
 }
 
+/** A test's data need not outlive the machine, only the server. */
+async function withoutFsync(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query('alter system set fsync = off');
+  await client.query('select pg_reload_conf()');
+  await client.end();
+}
+
 export async function startPostgres(): Promise<TestPostgres> {
   const root = mkdtempSync(join(tmpdir(), 'berth-pg-'));
   const folder = join(root, 'postgres');
   const start = () => startServer({ folder, logFile: join(root, 'postgres.log') });
   let server: EmbeddedPostgres = await start();
+  await withoutFsync(server.url);
   let databases = 0;
   return {
     createDatabase: async () => {
