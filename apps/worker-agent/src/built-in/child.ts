@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { LlamaLogLevel } from 'node-llama-cpp';
 import { builtInVersion } from './version.js';
+import { EngineLog } from './engine-log.js';
 import { openLlama } from './llama.js';
 import { load, processMemory, type Loaded } from './loaded.js';
 import { readPlan, slotsOf, type ChildPlan } from './plan.js';
@@ -19,6 +20,8 @@ function letterOf(level: LlamaLogLevel): string {
   if (level === LlamaLogLevel.error || level === LlamaLogLevel.fatal) return 'E';
   return level === LlamaLogLevel.warn ? 'W' : 'I';
 }
+
+const engineLog = new EngineLog((level, line) => say(`${letterOf(level)} ${line}`));
 
 async function main(): Promise<void> {
   const plan = readPlan(process.argv[2] ?? '');
@@ -60,16 +63,10 @@ async function main(): Promise<void> {
     server.listen(plan.port, '127.0.0.1', resolve);
   });
 
-  const lines: string[] = [];
-  const llama = await openLlama(plan.threads, (level, message) => {
-    // Dots are a progress bar.
-    if (/^\.*$/.test(message)) return;
-    lines.push(message);
-    say(`${letterOf(level)} ${message}`);
-  });
+  const llama = await openLlama(plan.threads, engineLog.write);
   const stagedAt = new Date().toISOString();
   say(`I berth: loading model, ${plan.kind}, ${plan.contextTokens} tokens x ${slotsOf(plan)}`);
-  const result = await load(plan, llama, () => lines.join('\n'));
+  const result = await load(plan, llama, engineLog);
   // From here on nothing is written: no line of a request ever is.
   llama.logLevel = LlamaLogLevel.disabled;
   say(`I berth: model loaded, serves at 127.0.0.1:${plan.port}`);
@@ -142,6 +139,7 @@ function view(
     loaded_at: facts.loadedAt,
     memory: {
       weights_bytes: loaded.weightsBytes,
+      copied_weights_bytes: loaded.copiedWeightsBytes,
       kv_bytes: loaded.kvBytes,
       compute_bytes: loaded.computeBytes,
       resident_bytes: residentBytes,
@@ -151,7 +149,8 @@ function view(
   };
 }
 
-main().catch((error: unknown) => {
+main().catch(async (error: unknown) => {
+  await engineLog.lastWords();
   const message = error instanceof Error ? error.message : String(error);
   say(`E berth: load failed: ${message}`);
   process.exit(1);

@@ -7,7 +7,13 @@ import {
   type LlamaRankingContext,
 } from 'node-llama-cpp';
 import { ChatPrompt } from './chat-prompt.js';
-import { kvBytesFromLines, splitContextBytes } from './kv-lines.js';
+import {
+  CONTEXT_IS_TOLD,
+  copiedWeightBytesFromLines,
+  kvBytesFromLines,
+  splitContextBytes,
+} from './buffer-lines.js';
+import { type EngineLog } from './engine-log.js';
 import { contextOptions, modelOptions } from './llama.js';
 import { inputLimitTokens, slotsOf, type ChildPlan } from './plan.js';
 import { Slots } from './slots.js';
@@ -25,6 +31,8 @@ export interface Loaded {
   /** Tokens that one request may use. */
   readonly contextTokens: number;
   readonly weightsBytes: number;
+  /** The part of the weights that is no mapped file. */
+  readonly copiedWeightsBytes: number;
   readonly kvBytes: number;
   readonly computeBytes: number;
 }
@@ -32,18 +40,20 @@ export interface Loaded {
 /**
  * Loads the weights, makes the context and computes one token, so that what is measured afterwards is what serving
  * takes and the first caller does not wait for pages.
- * @param lines what the engine has logged so far; its cache sizes are read from it.
+ * @param log of the library; sizes that it gives nowhere else are read from it.
  */
-export async function load(plan: ChildPlan, llama: Llama, lines: () => string): Promise<Loaded> {
+export async function load(plan: ChildPlan, llama: Llama, log: EngineLog): Promise<Loaded> {
   const model = await llama.loadModel(modelOptions(plan));
   const { serving, context } = await serve(plan, model);
+  const text = await log.until(CONTEXT_IS_TOLD);
   return {
     llama,
     model,
     serving,
     contextTokens: inputLimitTokens(plan),
     weightsBytes: model.memoryUsage.ram,
-    ...splitContextBytes(context.memoryUsage.ram, kvBytesFromLines(lines())),
+    copiedWeightsBytes: copiedWeightBytesFromLines(text),
+    ...splitContextBytes(context.memoryUsage.ram, kvBytesFromLines(text, plan.kvType)),
   };
 }
 

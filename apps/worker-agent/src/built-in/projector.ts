@@ -1,5 +1,6 @@
 import { GgufInsights, readGgufFileInfo, type Llama } from 'node-llama-cpp';
-import { kvBytesFromLines, splitContextBytes } from './kv-lines.js';
+import { CONTEXT_IS_TOLD, kvBytesFromLines, splitContextBytes } from './buffer-lines.js';
+import { EngineLog } from './engine-log.js';
 import { KV_CACHE_TYPES, openLlama } from './llama.js';
 import { processMemory } from './loaded.js';
 import { allocatedContextTokens, slotsOf, type SizingPlan } from './plan.js';
@@ -31,7 +32,10 @@ export interface ProjectedBytes {
   readonly computeBytes: number;
 }
 
-const lines: string[] = [];
+const FELL_BACK = /falling back to estimation/i;
+const SIMULATED = new RegExp(`${FELL_BACK.source}|${CONTEXT_IS_TOLD.source}`, 'i');
+
+const engineLog = new EngineLog();
 
 const send = (message: ProjectorMessage) => process.send?.(message);
 
@@ -48,7 +52,7 @@ async function project(llama: Llama, plan: SizingPlan): Promise<ProjectedBytes> 
   const info = await readGgufFileInfo(plan.modelPath, { sourceType: 'filesystem' });
   const insights = await GgufInsights.from(info, llama);
   const weights = await insights.estimateModelResourceRequirementsV2({ gpuLayers: 0, useMmap: true });
-  lines.length = 0;
+  engineLog.clear();
   const context = await insights.estimateContextResourceRequirementsV2({
     contextSize: allocatedContextTokens(plan.contextTokens),
     modelGpuLayers: 0,
@@ -60,12 +64,12 @@ async function project(llama: Llama, plan: SizingPlan): Promise<ProjectedBytes> 
     kvCacheValueType: KV_CACHE_TYPES[plan.kvType],
     useMmap: true,
   });
-  const text = lines.join('\n');
   // The library falls back to a formula that can be off by a factor of two, and says so only in its log.
-  if (/falling back to estimation/i.test(text) || !text.includes('compute buffer size')) {
+  const text = await engineLog.until(SIMULATED);
+  if (FELL_BACK.test(text) || !CONTEXT_IS_TOLD.test(text)) {
     throw new Error('the engine could not build the context');
   }
-  const kvBytes = kvBytesFromLines(text);
+  const kvBytes = kvBytesFromLines(text, plan.kvType);
   if (plan.kind === 'chat' && kvBytes === 0) throw new Error('the engine did not say the size of its cache');
   return { weightsBytes: weights.cpuRam, ...splitContextBytes(context.cpuRam, kvBytes) };
 }
@@ -73,12 +77,12 @@ async function project(llama: Llama, plan: SizingPlan): Promise<ProjectedBytes> 
 async function main(): Promise<void> {
   if (!process.send) throw new Error('The projector is started by the agent and talks to it over IPC.');
   process.on('disconnect', () => process.exit(0));
-  const llama = await openLlama(1, (_level, message) => lines.push(message));
+  const llama = await openLlama(1, engineLog.write);
   keepLog(llama);
   let queue = Promise.resolve();
   process.on('message', (request: ProjectRequest) => {
     queue = queue.then(async () => {
-      lines.length = 0;
+      engineLog.clear();
       try {
         send({ kind: 'projected', id: request.id, bytes: await project(llama, request.plan) });
       } catch (error) {

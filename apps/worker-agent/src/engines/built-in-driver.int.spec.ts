@@ -91,7 +91,7 @@ describe('the built-in engine driver', () => {
     await damage(file, kind);
     const engine = await bench.launch(driver, bench.plan(file));
     const failure = await failureOf(engine.ready(() => undefined));
-    expect(failure.failureClass).toBe('bad-artifact');
+    expect(failure, failure.message + failure.logTail).toMatchObject({ failureClass: 'bad-artifact' });
     expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
     expect(await driver.project(bench.plan(file))).toBeUndefined();
     expect(isAlive(neighbour.pid, neighbour.pidStartTicks)).toBe(true);

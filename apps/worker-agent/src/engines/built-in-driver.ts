@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type EngineOnWorker, type MeasuredMemory } from '#domain/events/worker-events.js';
 import { RAM } from '#domain/ids.js';
 import { type DeviceBytes } from '#domain/placement-terms.js';
+import { formatBytes } from '#domain/units.js';
 import { type Logger } from '#runtime/logger.js';
 import { packageRoot } from '#runtime/process-info.js';
 import { slotsOf, type ChildPlan, type SizingPlan } from '../built-in/plan.js';
@@ -12,7 +13,7 @@ import { EngineFolder } from './engine-folder.js';
 import { askEngine, objectOf } from './engine-http.js';
 import { type EngineDialect } from './engine-process.js';
 import { adoptEngine, launchEngine } from './launch.js';
-import { readProcessMemory } from './process-memory.js';
+import { readProcessMemory, totalFileBytes } from './process-memory.js';
 import { ProjectorPool } from './projector-pool.js';
 import { DEFAULT_TIMING, type Timing } from './readiness.js';
 import { freeLoopbackPort } from './spawn.js';
@@ -70,6 +71,14 @@ export class BuiltInDriver implements EngineDriver {
     const answer = await this.#projectors.project(sizing);
     if (!answer) return undefined;
     const { bytes, processBytes } = answer;
+    const fileBytes = totalFileBytes(plan.files);
+    if (bytes.weightsBytes > fileBytes) {
+      this.options.log.warn(
+        { engine: this.kind },
+        `${plan.modelKey} ${plan.artifact} is cut short: its header tells of ${formatBytes(bytes.weightsBytes)} of weights, its files have ${formatBytes(fileBytes)}`,
+      );
+      return undefined;
+    }
     return {
       byDevice: [{ deviceId: RAM, ...bytes, processBytes }],
       source: `node-llama-cpp@${builtInVersion().build}`,
@@ -158,6 +167,7 @@ function measured(state: EngineStateFile, props: Record<string, unknown> | undef
     said('kv_bytes'),
     said('compute_bytes'),
   ];
+  const copiedBytes = said('copied_weights_bytes');
   const system = readProcessMemory(state.pid);
   const hostAnonymousBytes = system.anonymousBytes ?? said('anonymous_bytes');
   return {
@@ -167,8 +177,8 @@ function measured(state: EngineStateFile, props: Record<string, unknown> | undef
         weightsBytes,
         kvBytes,
         computeBytes,
-        // The weights are file pages; cache and buffers are anonymous, and what is left is the process itself.
-        processBytes: Math.max(0, hostAnonymousBytes - kvBytes - computeBytes),
+        // Mapped weights are file pages; copied ones, cache and buffers are anonymous, and the rest is the process.
+        processBytes: Math.max(0, hostAnonymousBytes - copiedBytes - kvBytes - computeBytes),
       },
     ],
     hostAnonymousBytes,

@@ -9,7 +9,7 @@ import { filterLoadTimeLines } from './log-tail.js';
 const WORDS: readonly (readonly [LoadFailureClass, RegExp])[] = [
   [
     'bad-artifact',
-    /not within the file bounds|corrupted or incomplete|invalid (?:gguf )?magic|bad magic|failed to read (?:magic|key|tensor|header)|invalid GGUF|gguf_init_from_\w+: failed|duplicated? tensor|missing tensor|tensor '[^']*' (?:not found|has (?:wrong|invalid))|wrong number of tensors|wrong shape|unexpected end of file|out of (?:file )?bounds|key not found in model|error loading model hyperparameters|error loading model vocabulary|cannot find tokenizer|offset is outside|invalid typed array length|no such file|ENOENT|failed to open GGUF|is not a valid GGUF|unsupported gguf version/i,
+    /not within the file bounds|corrupted or incomplete|invalid (?:gguf )?magic|bad magic|failed to read (?:magic|key|tensor|header)|invalid GGUF|gguf_init_from_\w+: failed|duplicated? tensor|missing tensor|tensor '[^']*' (?:not found|has (?:wrong|invalid))|wrong number of tensors|wrong shape|unexpected end of file|out of (?:file )?bounds|key not found in model|error loading model hyperparameters|error loading model vocabulary|cannot find tokenizer|offset is outside|invalid typed array length|no such file|ENOENT|failed to open GGUF|is not a valid GGUF|unsupported gguf version|(?:llama-vocab|llama-model|llama-model-loader|llama-hparams|llama-mmap|gguf)\.cpp:\d+: GGML_ASSERT/i,
   ],
   [
     'incompatible-engine',
