@@ -49,7 +49,7 @@ export function firstChatModel(models: readonly ServedModel[]): ServedModel | un
 }
 
 export function curlLine(address: string, model: string): string {
-  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 64 });
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 256 });
   return `curl ${address}/v1/chat/completions -H 'content-type: application/json' -d '${body.replaceAll("'", `'\\''`)}'`;
 }
 

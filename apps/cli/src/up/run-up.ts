@@ -83,9 +83,9 @@ export async function runUp(options: UpOptions): Promise<number> {
       return 0;
     } catch (error) {
       if (!(error instanceof StartFailed)) throw error;
+      await stack.stop();
       // What failed because it was asked to stop is no failure.
       if (!asked.signal.aborted) console.error(`berth: ${error.message}`);
-      await stack.stop();
       return asked.signal.aborted ? 0 : 1;
     } finally {
       await stack.stop();

@@ -76,8 +76,10 @@ export function postgresService(
     stopWithinMs: 10_000,
     url: () => url,
     launch: (): Launched => {
+      const given = new AbortController();
       const starting = startPostgres({
         folder,
+        signal: given.signal,
         logFile: context.logs.prepare('postgres'),
         readyWithinMs: context.readyWithinMs,
       });
@@ -87,6 +89,7 @@ export function postgresService(
         return { version: server.version };
       });
       const stop = async (withinMs: number) => {
+        given.abort();
         const server = await starting.catch(() => undefined);
         await server?.stop(withinMs);
       };

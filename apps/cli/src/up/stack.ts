@@ -21,6 +21,8 @@ export class Stack {
   readonly #options: StackOptions;
   readonly #running: Supervised[] = [];
   #hurry = false;
+  /** Once a start has failed only its reason is worth a line. */
+  #quiet = false;
   #stopping: Promise<void> | undefined;
 
   constructor(options: StackOptions) {
@@ -36,6 +38,8 @@ export class Stack {
       ...(eventstoreUrl === undefined ? [log] : []),
       ...(databaseUrl === undefined ? [views] : []),
     ]);
+    // Asked to stop meanwhile: nothing more may be started behind the back of the one that stops.
+    if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
     const urls = () => ({
       EVENTSTORE_URL: eventstoreUrl ?? log.connection(),
       DATABASE_URL: databaseUrl ?? views.url(),
@@ -69,7 +73,7 @@ export class Stack {
     for (const one of byOrder) {
       const step = this.#options.reporter.step(one.service.title);
       await one.stop(this.#hurry ? 2_000 : one.service.stopWithinMs);
-      step.done('stopped');
+      if (!this.#quiet) step.done('stopped');
     }
   }
 
@@ -85,9 +89,10 @@ export class Stack {
         const step = this.#options.reporter.step(service.title);
         try {
           const details = await one.start();
-          step.done('ready', describe(service, details));
+          if (!this.#quiet) step.done('ready', describe(service, details));
           return details;
         } catch (error) {
+          this.#quiet = true;
           throw new StartFailed(`The ${service.title} did not start: ${(error as Error).message}`, {
             cause: error,
           });

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isAlive } from '#runtime/process-info.js';
@@ -21,6 +21,7 @@ export async function prepareCluster(
   as: RunAs,
   folder: string,
   env: NodeJS.ProcessEnv,
+  signal?: AbortSignal,
 ): Promise<string | undefined> {
   const data = join(folder, 'data');
   const major = binaries.version.split('.')[0] ?? '';
@@ -34,14 +35,25 @@ export async function prepareCluster(
     renameSync(data, aside);
     note = `The views' data (Postgres ${found}) do not fit Postgres ${major}: set aside as ${aside}, rebuilt from the log.`;
   }
-  const making = `${data}.making`;
-  rmSync(making, { recursive: true, force: true });
+  // What a killed start left is removed; its initdb may still be writing there for a moment.
+  for (const name of readdirSync(folder).filter((name) => name.startsWith('making-'))) {
+    rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 10 });
+  }
+  const making = join(folder, `making-${process.pid}`);
   mkdirSync(making, { mode: 0o700 });
   giveTo(as, making);
   const args = ['-D', making, '-U', ROLE, '--no-sync', '--no-locale', '-E', 'UTF8', '--auth=trust'];
-  const { code, output } = await runOnce(as, binaries.initdb, [...args, '--no-instructions'], folder, env);
+  const { code, output } = await runOnce(
+    as,
+    binaries.initdb,
+    [...args, '--no-instructions'],
+    folder,
+    env,
+    signal,
+  );
   if (code !== 0) {
     rmSync(making, { recursive: true, force: true });
+    signal?.throwIfAborted();
     throw new Error(`The embedded Postgres could not make its data folder ${data}: ${lastLines(output)}`);
   }
   renameSync(making, data);
@@ -111,6 +123,7 @@ function runOnce(
   args: readonly string[],
   cwd: string,
   env: NodeJS.ProcessEnv,
+  signal: AbortSignal | undefined,
 ): Promise<{ code: number | null; output: string }> {
   const { file, args: all } = as.command(program, args);
   return new Promise((resolve, reject) => {
@@ -121,12 +134,20 @@ function runOnce(
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     });
+    // initdb starts servers of its own: all of its session must go.
+    const abort = () => {
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+    };
+    signal?.addEventListener('abort', abort, { once: true });
     let output = '';
     const keep = (chunk: Buffer) => (output = (output + chunk.toString()).slice(-8_000));
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, output }));
+    child.once('close', (code) => {
+      signal?.removeEventListener('abort', abort);
+      resolve({ code, output });
+    });
   });
 }
 

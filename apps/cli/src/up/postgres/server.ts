@@ -14,6 +14,8 @@ export interface EmbeddedPostgresOptions {
   readonly logFile: string;
   /** Recovery after a crash may take a while. */
   readonly readyWithinMs?: number;
+  /** Gives up a start that nobody waits for any more; nothing of it is left. */
+  readonly signal?: AbortSignal;
 }
 
 export interface EmbeddedPostgres {
@@ -56,12 +58,13 @@ export async function startPostgres(options: EmbeddedPostgresOptions): Promise<E
   giveTo(as, folder);
   const data = join(folder, 'data');
   await stopLeftover(data);
-  const note = await prepareCluster(binaries, as, folder, env);
+  const note = await prepareCluster(binaries, as, folder, env, options.signal);
+  options.signal?.throwIfAborted();
   const socket = socketFolder(folder, as);
   const started = spawnServer(binaries.postgres, as, data, socket, options.logFile, env);
   const url = `postgresql://${ROLE}@localhost:${PORT}/${ROLE}?host=${encodeURIComponent(socket)}`;
   try {
-    await answering(url, started, options.readyWithinMs ?? 120_000);
+    await answering(url, started, options.readyWithinMs ?? 120_000, options.signal);
   } catch (error) {
     await started.stop(5_000);
     throw error;
@@ -150,9 +153,15 @@ function spawnServer(
 }
 
 /** Ready is what answers a query; the database is made the first time. */
-async function answering(url: string, server: Server, withinMs: number): Promise<void> {
+async function answering(
+  url: string,
+  server: Server,
+  withinMs: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const deadline = performance.now() + withinMs;
   for (;;) {
+    signal?.throwIfAborted();
     if (server.hasEnded()) {
       throw new Error(
         `The embedded Postgres did not start (${await server.ended}). It holds only views: when its data are damaged, move ${server.data} away and start again; they are rebuilt from the log.`,
