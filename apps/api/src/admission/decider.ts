@@ -1,0 +1,334 @@
+import { type PlacementDecidedData } from '#domain/events/worker-events.js';
+import { type BerthError, berthError } from '#domain/errors.js';
+import {
+  decisionId,
+  type DecisionId,
+  type ModelKey,
+  type ResidentId,
+  residentId,
+  type WorkerId,
+} from '#domain/ids.js';
+import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
+import { type WorkerState } from '#domain/worker/state.js';
+import { type AppendOutcome, type EventLog } from '#events/event-log.js';
+import { streams } from '#events/streams.js';
+import { type PlacementInput, type PlacementOutcome, type Ticket } from '#placement/contract.js';
+import { placementPlanStillStands } from '#placement/still-stands.js';
+import { derivedId, newId } from '#runtime/ids.js';
+import { type Logger } from '#runtime/logger.js';
+import { type AgentSessions } from '../agents/sessions.js';
+import { type CallHistories } from '../fleet/call-histories.js';
+import { type Fleet } from '../fleet/fleet.js';
+import { type Activity } from './activity.js';
+import { BackOff } from './back-off.js';
+import { type Wanted } from './port.js';
+import { Refusals } from './refusals.js';
+
+/** What a ticket is told of itself. */
+export type Evaluation =
+  | { readonly kind: 'reuse' | 'join'; readonly workerId: WorkerId; readonly residentId: ResidentId }
+  | { readonly kind: 'sizing' | 'deciding' | 'queued'; readonly why: string }
+  | {
+      readonly kind: 'wait';
+      readonly why: string;
+      readonly freeInSeconds?: number;
+      readonly againInMs?: number;
+    }
+  | { readonly kind: 'refused'; readonly error: BerthError; readonly decisionId?: DecisionId };
+
+export interface DeciderOptions {
+  readonly fleet: Fleet;
+  readonly log: EventLog;
+  readonly sessions: AgentSessions;
+  readonly activity: Activity;
+  readonly callHistories: CallHistories;
+  readonly decide: (input: PlacementInput) => PlacementOutcome;
+  readonly logger: Logger;
+  readonly now: () => number;
+  /** Called when something that was started here has settled: evaluate again. */
+  readonly onSettled: () => void;
+}
+
+/** A log that does not answer is waited for this long before calls that need a placement are told so. */
+const LOG_GRACE_MS = 1500;
+/** An agent that restarts, or that has not yet dialled a new api, is waited for this long. */
+const AGENT_GRACE_MS = 15_000;
+const APPEND_DEADLINE_MS = 2000;
+const UNPROJECTABLE_MS = 600_000;
+/** Written again this often before its call is decided anew in any case. */
+const MOST_CONFLICTS = 8;
+
+/** Takes decisions for tickets: one at a time per worker, each appended before anybody acts on it. */
+export class Decider {
+  readonly #o: DeciderOptions;
+  readonly #backOff: BackOff;
+  readonly #refusals: Refusals;
+  readonly #deciding = new Set<WorkerId>();
+  readonly #projecting = new Set<string>();
+  readonly #unprojectable = new Map<string, Map<string, number>>();
+  #reading = false;
+  #logTroubleUntilMs = 0;
+
+  constructor(options: DeciderOptions) {
+    this.#o = options;
+    this.#backOff = new BackOff(options.fleet, options.now);
+    this.#refusals = new Refusals(options.log, options.logger, options.now);
+  }
+
+  evaluate(wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): Evaluation {
+    const { fleet, sessions, now } = this.#o;
+    const key = wanted.model.modelKey;
+    const have = fleet.models.get(key)?.workers ?? [];
+    if (have.length === 0) {
+      const message = `The model "${key}" is no longer on any worker's disk.`;
+      return { kind: 'refused', error: berthError('model_not_found', message, { param: 'model' }) };
+    }
+    const away = fleet.logAwaySinceMs;
+    if (now() < this.#logTroubleUntilMs || (away !== undefined && now() - away > LOG_GRACE_MS)) {
+      return { kind: 'refused', error: logUnavailable(key) };
+    }
+    if (away !== undefined) return { kind: 'queued', why: 'the event log is being reached again' };
+    const workers = have.flatMap((id) => fleet.worker(id) ?? []).filter((w) => w.registered && !w.lost);
+    const connected = workers.filter((w) => sessions.isConnected(w.workerId));
+    if (connected.length === 0) return this.#nobody(key, have);
+    if (!this.#read(key, connected, queue)) return { kind: 'queued', why: 'its history is being read' };
+    const options = connected.map((worker) => this.#on(worker, wanted, ticket, queue));
+    const [best] = options.sort((a, b) => rank(a.outcome) - rank(b.outcome));
+    return best ? this.#follow(best, wanted) : this.#nobody(key, have);
+  }
+
+  #on(worker: WorkerState, wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): OnWorker {
+    const key = wanted.model.modelKey;
+    if (this.#deciding.has(worker.workerId)) {
+      return { worker, outcome: { kind: 'deciding' } };
+    }
+    const held = this.#backOff.of(worker.workerId, key);
+    if (held) return { worker, outcome: { kind: 'held', ...held } };
+    const model = this.#o.fleet.modelOn(worker.workerId, key) ?? wanted.model;
+    return { worker, outcome: this.#o.decide(this.#input(worker, { ...wanted, model }, ticket, queue)) };
+  }
+
+  #input(worker: WorkerState, wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): PlacementInput {
+    const { fleet, callHistories, activity, now } = this.#o;
+    const key = wanted.model.modelKey;
+    const history = fleet.history(worker.workerId, key);
+    const models = new Set<ModelKey>([key]);
+    for (const resident of worker.residents.values()) models.add(resident.modelKey);
+    for (const other of queue) models.add(other.modelKey);
+    const calls = new Map([...models].map((model) => [model, callHistories.get(model)]));
+    return {
+      worker,
+      model: wanted.model,
+      history,
+      otherHistories: fleet.histories(worker.workerId),
+      calls,
+      activity: activity.snapshot(worker.residents.keys(), (model) => callHistories.get(model)),
+      settings: wanted.settings,
+      ask: wanted.ask,
+      cause: { kind: 'call', callId: wanted.callId },
+      ticket,
+      queue,
+      unprojectable: this.#unprojectableOn(worker.workerId, key),
+      basedOn: [
+        { stream: streams.worker(worker.workerId), revision: worker.revision },
+        { stream: streams.catalog(worker.workerId), revision: fleet.catalogRevision(worker.workerId) },
+        { stream: streams.history(worker.workerId, key), revision: history.revision },
+        { stream: streams.calls(key), revision: callHistories.get(key).revision },
+      ],
+      decisionId: decisionId(newId()),
+      residentId: residentId(newId()),
+      nowMs: now(),
+    };
+  }
+
+  #follow({ worker, outcome }: OnWorker, wanted: Wanted): Evaluation {
+    const id = worker.workerId;
+    switch (outcome.kind) {
+      case 'reuse':
+      case 'join':
+        return { kind: outcome.kind, workerId: id, residentId: outcome.residentId };
+      case 'deciding':
+        return { kind: 'deciding', why: 'a decision for this worker is being written' };
+      case 'held':
+        return { kind: 'wait', why: outcome.why, againInMs: outcome.inMs };
+      case 'project':
+        for (const { artifact, contract } of outcome.wanted) this.#project(id, wanted, artifact, contract);
+        return { kind: 'sizing', why: 'the engine is asked what the model would take' };
+      case 'decided':
+        void this.#append(worker, outcome.data, wanted.callId);
+        return { kind: 'deciding', why: 'its placement is being written' };
+      case 'wait': {
+        const { reason, freeInSeconds } = outcome;
+        return { kind: 'wait', why: reason, ...(freeInSeconds === undefined ? {} : { freeInSeconds }) };
+      }
+      case 'refused':
+        this.#refusals.record(id, outcome.data, wanted.callId);
+        return { kind: 'refused', error: outcome.error, decisionId: outcome.data.decisionId };
+    }
+  }
+
+  async #append(worker: WorkerState, data: PlacementDecidedData, callId: string): Promise<void> {
+    const { fleet, logger } = this.#o;
+    const id = worker.workerId;
+    this.#deciding.add(id);
+    try {
+      let { revision } = worker;
+      for (let conflicts = 0; ; conflicts += 1) {
+        let outcome = await this.#write(id, revision, data, callId);
+        // It may have been written: the same id at the same revision is taken once.
+        if (!outcome.ok && outcome.error.kind === 'unavailable') {
+          outcome = await this.#write(id, revision, data, callId);
+        }
+        if (!outcome.ok && outcome.error.kind !== 'conflict') {
+          logger.warn({ worker: id, why: outcome.error.message }, 'a decision could not be written');
+          this.#logTroubleUntilMs = this.#o.now() + LOG_GRACE_MS;
+          return;
+        }
+        await fleet.catchUpWorker(id);
+        const newer = fleet.worker(id);
+        // Others wrote first. When this decision is among what they wrote before, it is done; when its plan still stands
+        // against the newer state it is written again; else its call is decided anew.
+        if (outcome.ok || !newer || newer.residents.has(data.residentId)) return;
+        if (conflicts >= MOST_CONFLICTS || !placementPlanStillStands(data, newer)) return;
+        revision = newer.revision;
+      }
+    } catch (error) {
+      logger.warn({ err: error, worker: id }, 'a decision was written, and could not be read back');
+      this.#logTroubleUntilMs = this.#o.now() + LOG_GRACE_MS;
+    } finally {
+      this.#deciding.delete(id);
+      this.#o.onSettled();
+    }
+  }
+
+  #write(id: WorkerId, revision: number, data: PlacementDecidedData, callId: string): Promise<AppendOutcome> {
+    return this.#o.log.append(
+      streams.worker(id),
+      [
+        {
+          id: derivedId('PlacementDecided', data.decisionId),
+          event: { type: 'PlacementDecided', data },
+          cause: { correlationId: callId, causationId: callId },
+        },
+      ],
+      revision < 0 ? 'no-stream' : revision,
+      { deadlineMs: APPEND_DEADLINE_MS },
+    );
+  }
+
+  #project(id: WorkerId, wanted: Wanted, artifact: string, contract: Contract): void {
+    const key = wanted.model.modelKey;
+    const ofClass = classKey(placementClassOf(artifact, contract));
+    const running = `${id}|${key}|${ofClass}`;
+    if (this.#projecting.has(running)) return;
+    this.#projecting.add(running);
+    void (async () => {
+      try {
+        const answer = await this.#o.sessions.project(id, key, artifact, contract);
+        if (answer.ok) {
+          await this.#o.fleet.catchUpHistory(id, key);
+          const known = this.#o.fleet.history(id, key).projected.has(ofClass);
+          if (!known) this.#cannotProject(id, key, ofClass, 'its figures did not reach the log');
+        } else {
+          this.#cannotProject(id, key, ofClass, answer.reason);
+        }
+      } catch (error) {
+        this.#cannotProject(id, key, ofClass, error instanceof Error ? error.message : String(error));
+      } finally {
+        this.#projecting.delete(running);
+        this.#o.onSettled();
+      }
+    })();
+  }
+
+  #cannotProject(id: WorkerId, key: ModelKey, ofClass: string, why: string): void {
+    this.#o.logger.info(
+      { worker: id, model: key, class: ofClass, why },
+      'the engine cannot say what this takes',
+    );
+    const pair = `${id}|${key}`;
+    const classes = this.#unprojectable.get(pair) ?? new Map<string, number>();
+    this.#unprojectable.set(pair, classes.set(ofClass, this.#o.now() + UNPROJECTABLE_MS));
+  }
+
+  #unprojectableOn(id: WorkerId, key: ModelKey): ReadonlySet<string> {
+    const now = this.#o.now();
+    const classes = this.#unprojectable.get(`${id}|${key}`) ?? new Map<string, number>();
+    return new Set([...classes].filter(([, until]) => until > now).map(([ofClass]) => ofClass));
+  }
+
+  /** Whether the call histories that a decision looks at are there; reads them when not. */
+  #read(key: ModelKey, workers: readonly WorkerState[], queue: readonly Ticket[]): boolean {
+    const { callHistories } = this.#o;
+    const keys = new Set<ModelKey>([key, ...queue.map((ticket) => ticket.modelKey)]);
+    for (const worker of workers) for (const r of worker.residents.values()) keys.add(r.modelKey);
+    const stale = [...keys].filter((model) => !callHistories.isFresh(model));
+    if (stale.length > 0 && !this.#reading) {
+      this.#reading = true;
+      void callHistories
+        .refresh(stale)
+        .catch((error: unknown) => {
+          this.#o.logger.warn({ err: error }, 'the histories of calls could not be read');
+          this.#logTroubleUntilMs = this.#o.now() + LOG_GRACE_MS;
+        })
+        .finally(() => {
+          this.#reading = false;
+          this.#o.onSettled();
+        });
+    }
+    return stale.every((model) => callHistories.isKnown(model));
+  }
+
+  #nobody(key: ModelKey, have: readonly WorkerId[]): Evaluation {
+    const { fleet, sessions, now } = this.#o;
+    const names = have.map((id) => fleet.worker(id)?.name ?? id).join(', ');
+    const seen = Math.max(...have.map((id) => sessions.awaySinceMs(id) ?? now()));
+    if (now() - seen < AGENT_GRACE_MS) {
+      return { kind: 'wait', why: `the agent of ${names} is not connected yet`, againInMs: 500 };
+    }
+    const message =
+      `Every worker that has "${key}" is out of reach (${names}): its agent has not been connected for ` +
+      `${Math.round((now() - seen) / 1000)} s. Start it with \`berth agent\`, or see \`berth status\`.`;
+    return { kind: 'refused', error: berthError('worker_unavailable', message, { retryAfterSeconds: 10 }) };
+  }
+}
+
+interface OnWorker {
+  readonly worker: WorkerState;
+  readonly outcome:
+    | PlacementOutcome
+    | { readonly kind: 'deciding' }
+    | { readonly kind: 'held'; readonly why: string; readonly inMs: number };
+}
+
+/** The best worker first: what is there, what comes, what is placed with the earliest output, what must be waited for. */
+function rank(outcome: OnWorker['outcome']): number {
+  switch (outcome.kind) {
+    case 'reuse':
+      return 0;
+    case 'join':
+      return 1;
+    case 'decided': {
+      const { readyInSeconds = 1e6, outputSeconds = 0 } = outcome.data.predicted;
+      return 2 + Math.min(0.9, (readyInSeconds + outputSeconds) / 1e7);
+    }
+    case 'deciding':
+      return 3;
+    case 'project':
+      return 4;
+    case 'held':
+      return 5;
+    case 'wait':
+      return 6;
+    case 'refused':
+      return 7;
+  }
+}
+
+const logUnavailable = (key: ModelKey): BerthError =>
+  berthError(
+    'event_log_unavailable',
+    `"${key}" is not loaded, and where to load it cannot be decided: the event log does not answer. ` +
+      'Models that are loaded go on serving. See GET /health.',
+    { retryAfterSeconds: 5 },
+  );

@@ -1,0 +1,28 @@
+/** The messages of `schema/agent-line.proto` as proto-loader gives them (camel case, longs as numbers, no defaults). */
+export interface FromAgent {
+  hello?: { workerId: string; name: string; bootId: string; agentVersion: string };
+  heartbeat?: { at: string };
+  progress?: { residentId: string; phase: string; fraction?: number; elapsedSeconds?: number };
+  projected?: { requestId: string; ok?: boolean; error?: string; revision?: number };
+  readings?: AgentReadings;
+  drainAsked?: { residentId: string };
+}
+
+export interface AgentReadings {
+  at: string;
+  devices?: {
+    deviceId: string;
+    totalBytes?: number;
+    usedBytes?: number;
+    foreignBytes?: number;
+    known?: boolean;
+  }[];
+  cpuBusyCores?: number;
+}
+
+export interface FromApi {
+  welcome?: { apiId: string };
+  heartbeat?: { at: string };
+  drained?: { residentId: string };
+  project?: { requestId: string; modelKey: string; artifact: string; contractJson: string };
+}

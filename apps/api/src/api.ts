@@ -1,0 +1,190 @@
+import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { type Server } from 'node:http';
+import { type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { type WorkerEventType } from '#domain/events/worker-events.js';
+import { apiId } from '#domain/ids.js';
+import { openEventLog } from '#events/connect.js';
+import { type EventLog } from '#events/event-log.js';
+import { openSpool } from '#events/spool.js';
+import { decide } from '#placement/decide.js';
+import { type ProcessConfig } from '#runtime/config.js';
+import { newId } from '#runtime/ids.js';
+import { type Running } from '#runtime/lifecycle.js';
+import { type Logger } from '#runtime/logger.js';
+import { packageRoot } from '#runtime/process-info.js';
+import { agentLineToken, engineKey, localSecret } from '#runtime/secrets.js';
+import { Activity } from './admission/activity.js';
+import { Admission } from './admission/admission.js';
+import { Decider } from './admission/decider.js';
+import { Drains } from './agents/drains.js';
+import { AgentSessions } from './agents/sessions.js';
+import { registerApi, unregisterApi } from './fleet/api-registration.js';
+import { CallHistories } from './fleet/call-histories.js';
+import { Fleet } from './fleet/fleet.js';
+import { LostApis } from './fleet/lost-apis.js';
+import { Engines } from './gateway/engines.js';
+import { Gateway, stopping } from './gateway/gateway.js';
+import { Resolver } from './gateway/resolve.js';
+import { listen } from './listen.js';
+import { healthOf } from './live/health.js';
+import { startNest } from './nest.js';
+import { Recorder } from './recorder/recorder.js';
+
+const CALLS_DEADLINE_MS = 10_000;
+const SPOOL_DEADLINE_MS = 5000;
+
+/** Puts the api together, by hand: what has a life is made here, started in order, and ended in the reverse order. */
+export async function startApi(config: ProcessConfig, logger: Logger): Promise<Running> {
+  const id = apiId(newId());
+  const now = Date.now;
+  const version = packageVersion();
+  const log = openEventLog({ url: config.eventstoreUrl, by: `api:${id}`, now, log: forLibrary(logger) });
+  const spoolRoot = join(config.home, 'spool');
+  const spoolDir = join(spoolRoot, id);
+  mkdirSync(spoolRoot, { recursive: true, mode: 0o700 });
+  const spool = openSpool({
+    dir: spoolDir,
+    log,
+    now,
+    warn: (message) => logger.warn(message),
+    onLost: (loss) => logger.error(loss, 'call events were lost'),
+  });
+  const fleet = new Fleet(log);
+  const histories = new CallHistories(log, now);
+  const activity = new Activity(now);
+  const sessions = new AgentSessions({ apiId: id, log: logger, now });
+  const drains = new Drains(fleet, sessions, activity);
+  const decider = new Decider({
+    fleet,
+    log,
+    sessions,
+    activity,
+    callHistories: histories,
+    decide,
+    logger,
+    now,
+    onSettled: () => admission.schedule(),
+  });
+  const admission = new Admission({
+    fleet,
+    activity,
+    drains,
+    callHistories: histories,
+    decider,
+    isConnected: (worker) => sessions.isConnected(worker),
+    now,
+  });
+  const recorder = new Recorder({ spool, apiId: id, histories, now });
+  const engines = new Engines((resident) => engineKey(config.home, resident));
+  followResidents(fleet, { engines, sessions, activity });
+  const gateway = new Gateway({
+    fleet,
+    admission,
+    recorder,
+    engines,
+    resolver: new Resolver(() => fleet.models),
+    progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
+    groupKey: localSecret(config.home, 'group-key'),
+    health: () => healthOf({ fleet, sessions, spool, version, now }),
+    logger,
+    now,
+  });
+  await fleet.start();
+  const nest = await startNest({
+    gateway,
+    admission,
+    sessions,
+    lineToken: agentLineToken(config.home),
+    config,
+    logger,
+  });
+  await registerApi(log, { apiId: id, agentLine: nest.agentLine, version, now });
+  const server: Server = nest.server;
+  await listen(server, config.host, config.port);
+  const { port } = server.address() as AddressInfo;
+  const lost = new LostApis({ fleet, log, apiId: id, spoolRoot, logger, now });
+  lost.start();
+  return {
+    details: { port, url: `http://${urlHost(config.host)}:${port}`, apiId: id },
+    stop: async () => {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      server.closeIdleConnections();
+      admission.close(stopping());
+      await gateway.stop(CALLS_DEADLINE_MS);
+      server.closeAllConnections();
+      await closed;
+      await lost.stop();
+      sessions.close();
+      await nest.close();
+      await engines.close();
+      if (!(await spool.drain(SPOOL_DEADLINE_MS))) {
+        logger.warn({ waiting: spool.waitingEvents }, 'call events stay in the spool for the next api');
+      }
+      await spool.close();
+      removeIfEmpty(spoolDir);
+      await unregisterApi(log, id, logger);
+      await fleet.stop();
+      await closeLog(log, logger);
+    },
+  };
+}
+
+const ENDS: ReadonlySet<WorkerEventType> = new Set([
+  'ResidentEvicted',
+  'ResidentCrashed',
+  'ResidentFoundGone',
+  'LoadFailed',
+]);
+
+/** What is kept per resident goes when the resident does. */
+function followResidents(
+  fleet: Fleet,
+  parts: { engines: Engines; sessions: AgentSessions; activity: Activity },
+): void {
+  fleet.listen({
+    onWorkerEvent: ({ event }) => {
+      if (event.type === 'ResidentReady') {
+        parts.sessions.forget(event.data.residentId);
+      } else if (ENDS.has(event.type) && 'residentId' in event.data) {
+        const { residentId } = event.data;
+        parts.engines.forget(residentId);
+        parts.sessions.forget(residentId);
+        parts.activity.forget(residentId);
+      }
+    },
+  });
+}
+
+const forLibrary = (logger: Logger) => ({
+  warn: (message: string) => logger.warn(message),
+  info: (message: string) => logger.info(message),
+  error: (message: string) => logger.error(message),
+});
+
+const urlHost = (host: string): string => {
+  if (host === '0.0.0.0' || host === '::') return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
+};
+
+function packageVersion(): string {
+  const { version } = JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}
+
+function removeIfEmpty(dir: string): void {
+  try {
+    rmdirSync(dir);
+  } catch {
+    // Events wait in it: the next api takes them over.
+  }
+}
+
+/** The client's own end can wait for ever on a read that was left; the process must not. */
+async function closeLog(log: EventLog, logger: Logger): Promise<void> {
+  const timeout = new Promise<'late'>((resolve) => setTimeout(() => resolve('late'), 2000).unref());
+  if ((await Promise.race([log.close(), timeout])) === 'late')
+    logger.warn('the event log client did not close in time');
+}

@@ -1,0 +1,91 @@
+import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import { type CallEvent, type Recorded } from '#domain/events/index.js';
+import { type ModelKey } from '#domain/ids.js';
+import { type EventLog } from '#events/event-log.js';
+import { streams } from '#events/streams.js';
+
+/** Enough for the last 20 finished calls and the last 64 arrivals. */
+const READ_BACK_EVENTS = 128;
+/** Calls that other apis took in the meantime are seen after this long. */
+const FRESH_MS = 30_000;
+const KEPT_OWN = 128;
+
+interface Known {
+  history: CallHistory;
+  readAtMs: number;
+  /** Own facts since then, not yet in `history`. */
+  pending: CallEvent[];
+}
+
+/**
+ * The recent calls of models, as decisions need them: read backwards from the stream once, then kept warm by the facts
+ * that this api writes itself.
+ */
+export class CallHistories {
+  readonly #known = new Map<ModelKey, Known>();
+  readonly #log: EventLog;
+  readonly #now: () => number;
+
+  constructor(log: EventLog, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+  }
+
+  /** Takes a fact that was just written to the spool; nothing is kept of models that no decision looked at. */
+  note(key: ModelKey, event: CallEvent): void {
+    const known = this.#known.get(key);
+    if (!known) return;
+    known.pending.push(event);
+    if (known.pending.length > KEPT_OWN) this.#settle(known);
+  }
+
+  /** What is known at this moment; empty for a model that was never loaded. */
+  get(key: ModelKey): CallHistory {
+    const known = this.#known.get(key);
+    if (!known) return initialCalls(key);
+    this.#settle(known);
+    return known.history;
+  }
+
+  /** Whether it was ever read: an old history is still a history. */
+  isKnown(key: ModelKey): boolean {
+    return this.#known.has(key);
+  }
+
+  isFresh(key: ModelKey): boolean {
+    const known = this.#known.get(key);
+    return known !== undefined && this.#now() - known.readAtMs < FRESH_MS;
+  }
+
+  /** Reads the stream of every model that is not fresh. @throws when the log does not answer. */
+  async refresh(keys: Iterable<ModelKey>): Promise<void> {
+    const stale = [...new Set(keys)].filter((key) => !this.isFresh(key));
+    await Promise.all(stale.map((key) => this.#read(key)));
+  }
+
+  async #read(key: ModelKey): Promise<void> {
+    const newestFirst = await this.#log.readBackwards<CallEvent>(streams.calls(key), READ_BACK_EVENTS);
+    let history = initialCalls(key);
+    for (const recorded of [...newestFirst].reverse()) history = evolveCalls(history, recorded);
+    this.#known.set(key, { history, readAtMs: this.#now(), pending: [] });
+  }
+
+  #settle(known: Known): void {
+    for (const event of known.pending) {
+      known.history = evolveCalls(known.history, asRecorded(known.history, event));
+    }
+    known.pending = [];
+  }
+}
+
+/** A fact of our own that is still on its way into the log: only its place after the others matters to the fold. */
+function asRecorded(history: CallHistory, event: CallEvent): Recorded<CallEvent> {
+  return {
+    event,
+    id: '',
+    stream: streams.calls(history.modelKey),
+    revision: history.revision + 1,
+    position: { commit: 0n, prepare: 0n },
+    metadata: { $correlationId: '', $causationId: '', at: '', by: '', schemaVersion: 1 },
+  };
+}

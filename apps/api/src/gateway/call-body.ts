@@ -1,0 +1,178 @@
+import { isUtf8 } from 'node:buffer';
+import { type BerthError, berthError } from '#domain/errors.js';
+import { type Result, err, ok } from '#domain/result.js';
+import { KIB } from '#domain/units.js';
+import { type Endpoint } from './endpoints.js';
+import { type Edit, type Entry, type TopLevel, edited, removal, topLevel, valueOf } from './top-level.js';
+
+/** Up to here a body is parsed whole, so that what is malformed is refused before it is queued. */
+const PARSE_WHOLE_BYTES = 64 * KIB;
+
+export interface CallBody {
+  readonly bytes: Buffer;
+  readonly top: TopLevel;
+  /** As the caller wrote it, options included. */
+  readonly modelName: string;
+  readonly stream: boolean;
+  /** Whether the caller asked for the usage chunk of a stream. */
+  readonly includeUsage: boolean;
+  readonly maxTokens?: number;
+  /** Text of the prompt, pictures left out. */
+  readonly promptBytes: number;
+  readonly pictures: number;
+  /** Options for Berth in the body; taken off before the engine sees it. */
+  readonly berth?: Readonly<Record<string, unknown>>;
+  readonly intent?: string;
+  readonly session?: string;
+}
+
+const bad = (message: string, param?: string): BerthError =>
+  berthError('invalid_request', message, param === undefined ? {} : { param });
+
+/** @returns what the front door must know of a body, or the 400 that names what is wrong with it. */
+export function readCallBody(bytes: Buffer, endpoint: Endpoint): Result<CallBody> {
+  if (!isUtf8(bytes)) return err(bad('The body is not valid UTF-8. Send JSON in UTF-8.'));
+  const malformed = bytes.length <= PARSE_WHOLE_BYTES ? whatIsMalformed(bytes) : undefined;
+  if (malformed !== undefined) return err(bad(`The body is not valid JSON: ${malformed}.`));
+  const scanned = topLevel(bytes);
+  if (!scanned.ok) return err(bad(`The body is not a valid JSON object: ${scanned.error}.`));
+  const top = scanned.value;
+  const fields = new Map<string, Entry>();
+  for (const entry of top.entries) {
+    if (OURS.has(entry.key) && fields.has(entry.key)) {
+      return err(
+        bad(
+          `The body has "${entry.key}" more than once. Send it once, so that it is clear what is meant.`,
+          entry.key,
+        ),
+      );
+    }
+    fields.set(entry.key, entry);
+  }
+  return readFields(bytes, top, fields, endpoint);
+}
+
+const EMPTY: unknown = {};
+
+/** Fields that this side reads: twice the same one would be read one way here and another way by the engine. */
+const OURS = new Set(['model', 'stream', 'stream_options', 'berth', 'max_tokens', 'max_completion_tokens']);
+
+function readFields(
+  bytes: Buffer,
+  top: TopLevel,
+  fields: ReadonlyMap<string, Entry>,
+  endpoint: Endpoint,
+): Result<CallBody> {
+  const value = (name: string): unknown => {
+    const entry = fields.get(name);
+    return entry ? valueOf(bytes, entry) : undefined;
+  };
+  const modelName = value('model');
+  if (!fields.has('model')) {
+    return err(bad('The body names no "model". GET /v1/models lists the names that can be called.', 'model'));
+  }
+  if (typeof modelName !== 'string' || modelName.trim() === '') {
+    return err(bad('"model" must be a string that names a model; GET /v1/models lists them.', 'model'));
+  }
+  const stream = value('stream') ?? false;
+  if (typeof stream !== 'boolean') return err(bad('"stream" must be true or false.', 'stream'));
+  const streamOptions = value('stream_options') ?? EMPTY;
+  if (!isObject(streamOptions)) return err(bad('"stream_options" must be an object.', 'stream_options'));
+  const berth = value('berth');
+  if (fields.has('berth') && !isObject(berth)) {
+    return err(bad('"berth" must be an object of options, such as {"context": 8192}.', 'berth'));
+  }
+  const maxTokens = value('max_completion_tokens') ?? value('max_tokens');
+  const prompt = promptSize(bytes, fields, endpoint);
+  const metadata = value('metadata');
+  const user = value('user');
+  const intent = isObject(metadata) ? metadata['intent'] : undefined;
+  const session = (isObject(metadata) ? metadata['session'] : undefined) ?? user;
+  return ok({
+    bytes,
+    top,
+    modelName,
+    stream: stream && endpoint.streams,
+    includeUsage: streamOptions['include_usage'] === true,
+    ...(typeof maxTokens === 'number' && maxTokens > 0 ? { maxTokens } : {}),
+    ...prompt,
+    ...(isObject(berth) ? { berth } : {}),
+    ...(typeof intent === 'string' ? { intent } : {}),
+    ...(typeof session === 'string' ? { session } : {}),
+  });
+}
+
+/**
+ * The body as the engine gets it: the bytes that came, but for the model's name when the engine knows it by another,
+ * `berth`, and `stream_options.include_usage`, without which a stream does not say what it counted.
+ */
+export function bodyForEngine(body: CallBody, engineModel: string): Buffer {
+  const { bytes, top } = body;
+  const edits: Edit[] = [];
+  let hasStreamOptions = false;
+  top.entries.forEach((entry, index) => {
+    if (entry.key === 'berth') edits.push(removal(top, index));
+    if (entry.key === 'model' && body.modelName !== engineModel) {
+      edits.push({ start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify(engineModel) });
+    }
+    if (entry.key === 'stream_options') {
+      hasStreamOptions = true;
+      if (!body.stream || body.includeUsage) return;
+      const given = valueOf(bytes, entry);
+      const options = { ...(isObject(given) ? given : {}), include_usage: true };
+      edits.push({ start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify(options) });
+    }
+  });
+  if (body.stream && !hasStreamOptions) {
+    edits.push({ start: top.close, end: top.close, text: ',"stream_options":{"include_usage":true}' });
+  }
+  return edited(bytes, edits);
+}
+
+/** JSON.parse's own words, which name the place. */
+export function whatIsMalformed(bytes: Buffer): string | undefined {
+  try {
+    JSON.parse(bytes.toString('utf8'));
+    return undefined;
+  } catch (error) {
+    const said = error instanceof Error ? error.message : String(error);
+    // V8 quotes the text around the place; what a caller wrote is not said back, nor kept in a log.
+    if (said.startsWith('"')) return 'it is no JSON value';
+    return said.replace(/, ?(\.\.\.)?".*$/s, '').replace(/ in JSON at/, ' at');
+  }
+}
+
+const DATA_URL = Buffer.from('"data:image/');
+const PICTURE = Buffer.from('"image_url"');
+
+function promptSize(
+  bytes: Buffer,
+  fields: ReadonlyMap<string, Entry>,
+  endpoint: Endpoint,
+): { promptBytes: number; pictures: number } {
+  let promptBytes = 0;
+  let pictures = 0;
+  for (const name of endpoint.promptFields) {
+    const entry = fields.get(name);
+    if (!entry) continue;
+    promptBytes += entry.valueEnd - entry.valueStart;
+    const part = bytes.subarray(entry.valueStart, entry.valueEnd);
+    pictures += occurrences(part, PICTURE) >> 1;
+    for (let at = part.indexOf(DATA_URL); at >= 0;) {
+      const close = part.indexOf(0x22, at + 1);
+      if (close < 0) break;
+      promptBytes -= close - at;
+      at = part.indexOf(DATA_URL, close);
+    }
+  }
+  return { promptBytes, pictures };
+}
+
+function occurrences(bytes: Buffer, wanted: Buffer): number {
+  let count = 0;
+  for (let at = bytes.indexOf(wanted); at >= 0; at = bytes.indexOf(wanted, at + wanted.length)) count += 1;
+  return count;
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,308 @@
+import { type IncomingMessage, type ServerResponse } from 'node:http';
+import { createHmac } from 'node:crypto';
+import { type BerthError, berthError } from '#domain/errors.js';
+import { callId, UNRESOLVED } from '#domain/ids.js';
+import { type Resident } from '#domain/worker/state.js';
+import { newId } from '#runtime/ids.js';
+import { type Logger } from '#runtime/logger.js';
+import { type Admission } from '../admission/admission.js';
+import { type AdmissionEnd, type AdmittedCall, type TicketView, type Wanted } from '../admission/port.js';
+import { type CallEnd, type CallRecord } from '../recorder/call-record.js';
+import { type Recorder } from '../recorder/recorder.js';
+import { statusOf } from './answers.js';
+import { readBody } from './body.js';
+import { bodyForEngine, type CallBody, readCallBody } from './call-body.js';
+import { CallClient } from './client.js';
+import { type Endpoint } from './endpoints.js';
+import { type Engines } from './engines.js';
+import { upstreamHeaders } from './headers.js';
+import { Hold } from './hold.js';
+import { Relay, type RelayEnd } from './relay.js';
+import { type Resolved, type Resolver } from './resolve.js';
+
+export interface CallDeps {
+  readonly admission: Admission;
+  readonly recorder: Recorder;
+  readonly engines: Engines;
+  readonly resolver: Resolver;
+  readonly progress: (view: TicketView) => number | undefined;
+  readonly groupKey: string;
+  readonly logger: Logger;
+  readonly now: () => number;
+}
+
+/** Before the first byte a call is sent once more after a new placement. */
+const PLACEMENTS = 2;
+/** A pooled connection that fails this soon was closed by the engine while it idled. */
+const STALE_MS = 1000;
+/** Estimates before any history: bytes per token of text, tokens per picture. */
+const BYTES_PER_TOKEN = 4;
+const TOKENS_PER_PICTURE = 1000;
+const BACKGROUND = new Set(['grading', 'smoke-test', 'benchmark', 'warmup', 'background']);
+
+/** One call from its first byte to its end. */
+export class ServedCall {
+  readonly id = callId(newId());
+  readonly client: CallClient;
+  readonly #d: CallDeps;
+  readonly #req: IncomingMessage;
+  readonly #endpoint: Endpoint;
+  readonly #receivedAtMs: number;
+  #record: CallRecord | undefined;
+  #relay: Relay | undefined;
+  #stream = false;
+
+  constructor(deps: CallDeps, req: IncomingMessage, res: ServerResponse, endpoint: Endpoint) {
+    this.#d = deps;
+    this.#req = req;
+    this.#endpoint = endpoint;
+    this.#receivedAtMs = deps.now();
+    this.client = new CallClient(res);
+    this.client.header('x-berth-call', this.id);
+  }
+
+  async serve(): Promise<void> {
+    const read = await readBody(this.#req);
+    if (!read) return;
+    if (!read.ok) {
+      // What is still on its way is not read: the connection cannot serve another request.
+      this.client.header('connection', 'close');
+      this.client.fail(read.error, false);
+      return;
+    }
+    const body = readCallBody(read.value, this.#endpoint);
+    if (!body.ok) {
+      this.client.fail(body.error, false);
+      return;
+    }
+    this.#stream = body.value.stream;
+    const resolved = this.#d.resolver.resolve(body.value, this.#endpoint);
+    this.#record = this.#begin(body.value, resolved.ok ? resolved.value : undefined);
+    if (resolved.ok) await this.#place(this.#record, body.value, resolved.value);
+    else this.#refuse(resolved.error);
+  }
+
+  /** The api stops: what is under way ends now, with the protocol's own error. */
+  stop(error: BerthError): void {
+    this.#relay?.abort(new Error(error.message));
+    this.client.fail(error, this.#stream);
+    this.#finish({ outcome: 'failed', status: this.#status(error), error });
+  }
+
+  /** For what nobody foresaw: the caller is answered and the call has its end. */
+  failed(cause: unknown): void {
+    this.#d.logger.error({ err: cause, call: this.id }, 'a call failed inside the api');
+    const message = `Berth failed on this call. Its log has the reason under ${this.id}.`;
+    const error = berthError('internal', message);
+    this.client.fail(error, this.#stream);
+    this.#finish({ outcome: 'failed', status: this.#status(error), error });
+  }
+
+  #begin(body: CallBody, resolved: Resolved | undefined): CallRecord {
+    const { intent, session, maxTokens } = body;
+    return this.#d.recorder.begin({
+      callId: this.id,
+      modelKey: resolved?.model.modelKey ?? UNRESOLVED,
+      endpoint: this.#endpoint.path,
+      background: isBackground(intent),
+      stream: body.stream,
+      promptBytes: body.promptBytes,
+      receivedAtMs: this.#receivedAtMs,
+      ...(maxTokens === undefined ? {} : { maxTokens }),
+      ...(intent === undefined || !BACKGROUND.has(intent) ? {} : { intent }),
+      ...this.#group(session),
+    });
+  }
+
+  #group(session: string | undefined): { group?: string } {
+    const header = this.#req.headers['x-session-id'];
+    const name = typeof header === 'string' && header !== '' ? header : session;
+    if (name === undefined || name === '') return {};
+    return { group: createHmac('sha256', this.#d.groupKey).update(name).digest('hex').slice(0, 32) };
+  }
+
+  async #place(record: CallRecord, body: CallBody, resolved: Resolved): Promise<void> {
+    const { maxTokens } = body;
+    const wanted: Wanted = {
+      callId: this.id,
+      model: resolved.model,
+      ask: resolved.ask,
+      settings: resolved.settings,
+      background: isBackground(body.intent),
+      promptTokens: Math.ceil(body.promptBytes / BYTES_PER_TOKEN) + body.pictures * TOKENS_PER_PICTURE,
+      receivedAtMs: this.#receivedAtMs,
+      ...this.#group(body.session),
+      ...(maxTokens === undefined ? {} : { maxTokens }),
+    };
+    const hold = new Hold({
+      client: this.client,
+      stream: body.stream,
+      modelName: body.modelName,
+      receivedAtMs: this.#receivedAtMs,
+      now: this.#d.now,
+      progress: this.#d.progress,
+      interim: this.#req.httpVersionMinor > 0,
+    });
+    try {
+      for (let placement = 1; ; placement += 1) {
+        const end = await this.#admit(wanted, hold);
+        if (end.kind !== 'admitted') {
+          this.#notAdmitted(record, end);
+          return;
+        }
+        record.admitted(end.call);
+        hold.admitted();
+        const again = await this.#forward(record, body, resolved, end.call, hold, placement < PLACEMENTS);
+        if (!again) return;
+      }
+    } finally {
+      hold.stop();
+    }
+  }
+
+  async #admit(wanted: Wanted, hold: Hold): Promise<AdmissionEnd> {
+    if (this.client.left) return { kind: 'left' };
+    const lease = this.#d.admission.grantNow(wanted);
+    if (lease) return { kind: 'admitted', call: { lease } };
+    const pending = this.#d.admission.enqueue(wanted, { onView: (view) => hold.onView(view) });
+    const forget = this.client.onLeave(() => pending.leave());
+    const end = await pending.ended;
+    forget();
+    return end;
+  }
+
+  #notAdmitted(record: CallRecord, end: Exclude<AdmissionEnd, { kind: 'admitted' }>): void {
+    record.queued(end.queuedAtMs, end.place);
+    if (end.kind === 'left') {
+      this.#finish({ outcome: 'abandoned', status: this.client.status });
+      return;
+    }
+    record.refusedBy(end.decisionId);
+    this.#refuse(end.error);
+  }
+
+  /** @returns true when the call is to be placed once more. */
+  async #forward(
+    record: CallRecord,
+    body: CallBody,
+    resolved: Resolved,
+    admitted: AdmittedCall,
+    hold: Hold,
+    mayRetry: boolean,
+  ): Promise<boolean> {
+    const { lease } = admitted;
+    const { resident } = lease;
+    if (!this.client.headSent && record.attempts === 0) {
+      this.client.header('x-berth-model', `${resident.modelKey}:${resident.artifact}`);
+      this.client.header('x-berth-worker', lease.workerId);
+      this.client.header('x-berth-cold', coldSeconds(admitted));
+    }
+    let end: RelayEnd;
+    try {
+      end = await this.#send(record, resident, body, bodyForEngine(body, resolved.model.modelKey), hold);
+    } finally {
+      lease.release();
+    }
+    switch (end.kind) {
+      case 'answered':
+        this.#finish({ outcome: 'completed', status: this.client.res.statusCode, ...end.counted });
+        return false;
+      case 'left':
+        this.#finish({ outcome: 'abandoned', status: this.client.status, ...end.counted });
+        return false;
+      case 'engine-error':
+        if (end.loading && mayRetry) break;
+        this.#fail(end.error);
+        return false;
+      case 'silent':
+        if (mayRetry && !this.client.left) break;
+        this.#fail(engineFailed(resident, end.why));
+        return false;
+      case 'broken': {
+        const error = engineFailed(resident, end.why);
+        this.client.fail(error, this.#stream);
+        this.#finish({ outcome: 'failed', status: this.#status(error), error, ...end.counted });
+        return false;
+      }
+    }
+    const why = end.kind === 'silent' ? end.why : end.error.message;
+    this.#d.logger.warn(
+      { call: this.id, resident: resident.residentId, why },
+      'an engine failed before its first byte',
+    );
+    this.#d.admission.suspect(resident.residentId);
+    return true;
+  }
+
+  /** Over a pooled connection; when that was dead already, once more over a new one. */
+  async #send(
+    record: CallRecord,
+    resident: Resident,
+    body: CallBody,
+    bytes: Buffer,
+    hold: Hold,
+  ): Promise<RelayEnd> {
+    const { engines, now } = this.#d;
+    const options = {
+      client: this.client,
+      stream: body.stream,
+      dropUsageChunk: body.stream && !body.includeUsage,
+      body: bytes,
+      onFirstByte: () => {
+        hold.stop();
+        record.firstByte();
+      },
+    };
+    const request = {
+      path: this.#endpoint.path,
+      method: 'POST' as const,
+      headers: upstreamHeaders(this.#req.headers, engines.key(resident.residentId), bytes.length),
+      body: bytes,
+    };
+    const startedAtMs = now();
+    record.forwarded();
+    this.#relay = new Relay(options);
+    engines.pooled(resident).dispatch(request, this.#relay);
+    const end = await this.#relay.ended;
+    const stale = end.kind === 'silent' && !end.refusedConnection && now() - startedAtMs < STALE_MS;
+    if (!stale || this.client.left || record.ended) return end;
+    record.forwarded();
+    const connection = engines.fresh(resident);
+    this.#relay = new Relay(options);
+    connection.dispatch(request, this.#relay);
+    const second = await this.#relay.ended;
+    void connection.destroy();
+    return second;
+  }
+
+  #refuse(error: BerthError): void {
+    this.client.fail(error, this.#stream);
+    this.#finish({ outcome: 'refused', status: this.#status(error), error });
+  }
+
+  #fail(error: BerthError): void {
+    this.client.fail(error, this.#stream);
+    this.#finish({ outcome: 'failed', status: this.#status(error), error });
+  }
+
+  /** What the caller saw: after a streamed head the status was 200, whatever came of it. */
+  #status(error: BerthError): number {
+    return this.client.headSent ? this.client.res.statusCode : statusOf(error);
+  }
+
+  #finish(end: CallEnd): void {
+    this.#record?.finish({ ...end, bytesOut: this.client.bytesOut });
+  }
+}
+
+const isBackground = (intent: string | undefined): boolean => intent !== undefined && BACKGROUND.has(intent);
+
+const coldSeconds = ({ decidedAtMs, readyAtMs }: AdmittedCall): string =>
+  decidedAtMs === undefined || readyAtMs === undefined ? '0' : ((readyAtMs - decidedAtMs) / 1000).toFixed(1);
+
+const engineFailed = (resident: Resident, why: string): BerthError =>
+  berthError(
+    'engine_failed',
+    `The engine that serves "${resident.modelKey}" failed under this call: ${why}. The call was not finished; ask again.`,
+    { details: { residentId: resident.residentId } },
+  );

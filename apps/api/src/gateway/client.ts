@@ -1,0 +1,103 @@
+import { type ServerResponse } from 'node:http';
+import { type BerthError } from '#domain/errors.js';
+import { errorFrame, sendError } from './answers.js';
+import { STREAM_HEADERS } from './headers.js';
+
+/**
+ * The caller's side of one call: the head, what was written, and whether the caller is still there. `close` of the
+ * response tells that a caller left; the request's own fires as soon as the body has been read.
+ */
+export class CallClient {
+  readonly res: ServerResponse;
+  bytesOut = 0;
+  #left = false;
+  #headers: [string, string][] = [];
+  readonly #onLeave = new Set<() => void>();
+
+  constructor(res: ServerResponse) {
+    this.res = res;
+    res.on('close', () => {
+      if (res.writableFinished) return;
+      this.#left = true;
+      for (const leave of this.#onLeave) leave();
+      this.#onLeave.clear();
+    });
+  }
+
+  get left(): boolean {
+    return this.#left;
+  }
+
+  get headSent(): boolean {
+    return this.res.headersSent;
+  }
+
+  /** The status that the caller got; 499 when it left before there was one. */
+  get status(): number {
+    return this.headSent ? this.res.statusCode : 499;
+  }
+
+  /** Called once when the caller leaves, at once when it has left; returns the way to forget it. */
+  onLeave(callback: () => void): () => void {
+    if (this.#left) {
+      callback();
+      return () => undefined;
+    }
+    this.#onLeave.add(callback);
+    return () => this.#onLeave.delete(callback);
+  }
+
+  /** Goes out with the head, whichever it will be. */
+  header(name: string, value: string): void {
+    // A header's value is ASCII; a model's name may be anything.
+    this.#headers.push([name, value.replace(/[^\x20-\x7e]/gu, encodeURIComponent)]);
+  }
+
+  head(status: number, headers: readonly (readonly [string, string | string[]])[]): void {
+    const all: (string | string[])[] = [];
+    for (const [name, value] of this.#headers) all.push(name, value);
+    for (const [name, value] of headers) all.push(name, value);
+    this.res.writeHead(status, all as string[]);
+  }
+
+  /** The head of an event stream, sent before the engine has said anything. */
+  streamHead(): void {
+    this.head(200, STREAM_HEADERS);
+    this.res.flushHeaders();
+  }
+
+  /** False: wait for `drain` before more is written. */
+  write(chunk: Buffer): boolean {
+    this.bytesOut += chunk.length;
+    return this.res.write(chunk);
+  }
+
+  comment(text: string): void {
+    if (this.#left || this.res.writableEnded) return;
+    this.res.write(`: ${text}\n\n`);
+  }
+
+  end(): void {
+    this.res.end();
+  }
+
+  /**
+   * The error as its protocol says it: JSON with its status before the head; after it an error frame and then a
+   * destroyed socket, since a clean end would pass for a whole answer with most clients.
+   */
+  fail(error: BerthError, stream: boolean): void {
+    const { res } = this;
+    if (this.#left || res.writableEnded) return;
+    if (!res.headersSent) {
+      this.bytesOut += sendError(res, error, this.#headers);
+      return;
+    }
+    if (!stream) {
+      res.destroy();
+      return;
+    }
+    const frame = Buffer.from(errorFrame(error));
+    this.bytesOut += frame.length;
+    res.write(frame, () => res.destroy());
+  }
+}

@@ -1,0 +1,143 @@
+import { type IncomingMessage, type ServerResponse } from 'node:http';
+import { type BerthError, berthError } from '#domain/errors.js';
+import { callId } from '#domain/ids.js';
+import { resolveModel } from '#domain/catalog/catalog.js';
+import { newId } from '#runtime/ids.js';
+import { refuseVisitor } from '../access/policy.js';
+import { type Fleet } from '../fleet/fleet.js';
+import { sendError, sendJson } from './answers.js';
+import { type CallDeps, ServedCall } from './call.js';
+import { ENDPOINTS, type Endpoint, pathOf } from './endpoints.js';
+import { modelEntry, modelList } from './models.js';
+import { unknownModel } from './resolve.js';
+
+export interface GatewayOptions extends CallDeps {
+  readonly fleet: Fleet;
+  readonly health: () => { readonly status: string };
+}
+
+const MODELS = '/v1/models';
+const POLL_MS = 20;
+
+/** The data plane: takes `/v1/*` and `/health` before any framework sees them. */
+export class Gateway {
+  readonly #o: GatewayOptions;
+  readonly #calls = new Set<ServedCall>();
+  #stopping = false;
+
+  constructor(options: GatewayOptions) {
+    this.#o = options;
+  }
+
+  get callsUnderWay(): number {
+    return this.#calls.size;
+  }
+
+  handle(req: IncomingMessage, res: ServerResponse): void {
+    const path = pathOf(req.url ?? '/');
+    if (path === '/health') {
+      this.#health(req, res);
+      return;
+    }
+    const refused = refuseVisitor({ peer: req.socket.remoteAddress, headers: req.headers });
+    if (refused) {
+      this.#answer(req, res, () => sendError(res, refused, idHeader()));
+      return;
+    }
+    const endpoint = ENDPOINTS.get(path);
+    if (endpoint) this.#call(req, res, endpoint);
+    else this.#answer(req, res, () => this.#other(req, res, path));
+  }
+
+  /** Nothing new is taken; what is under way has until the deadline, and is then ended with an error of its protocol. */
+  async stop(deadlineMs: number): Promise<void> {
+    this.#stopping = true;
+    const until = Date.now() + deadlineMs;
+    while (this.#calls.size > 0 && Date.now() < until) {
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    }
+    for (const call of [...this.#calls]) call.stop(stopping());
+  }
+
+  #call(req: IncomingMessage, res: ServerResponse, endpoint: Endpoint): void {
+    if (req.method !== 'POST') {
+      this.#answer(req, res, () => notAllowed(res, endpoint.path, 'POST', req.method));
+      return;
+    }
+    if (this.#stopping) {
+      res.setHeader('connection', 'close');
+      this.#answer(req, res, () => sendError(res, stopping(), idHeader()));
+      return;
+    }
+    const call = new ServedCall(this.#o, req, res, endpoint);
+    this.#calls.add(call);
+    call
+      .serve()
+      .catch((error: unknown) => call.failed(error))
+      .finally(() => this.#calls.delete(call));
+  }
+
+  #other(req: IncomingMessage, res: ServerResponse, path: string): void {
+    const isModels = path === MODELS || path.startsWith(`${MODELS}/`);
+    if (!isModels) {
+      const message = `There is no ${req.method ?? ''} ${path.slice(0, 200)} here. Endpoints: ${MODELS}, ${[...ENDPOINTS.keys()].join(', ')}.`;
+      sendError(res, berthError('not_found', message), idHeader());
+      return;
+    }
+    if (req.method !== 'GET' && req.method !== 'HEAD') {
+      notAllowed(res, path, 'GET, HEAD', req.method);
+      return;
+    }
+    if (path === MODELS) sendJson(res, 200, modelList(this.#o.fleet), idHeader());
+    else this.#model(res, path.slice(MODELS.length + 1));
+  }
+
+  #model(res: ServerResponse, encoded: string): void {
+    const { models } = this.#o.fleet;
+    const name = decoded(encoded);
+    const found = resolveModel(
+      [...models.values()].map((servable) => servable.model),
+      name,
+    );
+    const servable = found && models.get(found.modelKey);
+    if (servable) sendJson(res, 200, modelEntry(this.#o.fleet, servable), idHeader());
+    else sendError(res, unknownModel(name, models), idHeader());
+  }
+
+  /** Open to everybody, since whoever balances or watches must be able to ask. */
+  #health(req: IncomingMessage, res: ServerResponse): void {
+    this.#answer(req, res, () => {
+      if (req.method !== 'GET' && req.method !== 'HEAD') notAllowed(res, '/health', 'GET, HEAD', req.method);
+      else sendJson(res, 200, this.#o.health());
+    });
+  }
+
+  /** Answers at once; a body that nobody reads must not hold the connection up. */
+  #answer(req: IncomingMessage, _res: ServerResponse, answer: () => void): void {
+    req.resume();
+    answer();
+  }
+}
+
+const idHeader = (): [string, string][] => [['x-berth-call', callId(newId())]];
+
+export const stopping = (): BerthError =>
+  berthError('shutting_down', 'Berth is stopping. Ask again when it is back.', { retryAfterSeconds: 5 });
+
+function notAllowed(res: ServerResponse, path: string, allow: string, method: string | undefined): void {
+  if (method === 'OPTIONS') {
+    res.writeHead(204, { allow: `${allow}, OPTIONS` }).end();
+    return;
+  }
+  const message = `${path} does not take ${method ?? 'this method'}. It takes ${allow}.`;
+  sendError(res, berthError('method_not_allowed', message), [...idHeader(), ['allow', allow]]);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A stray percent sign: the name as it came, which no model has.
+    return text;
+  }
+}

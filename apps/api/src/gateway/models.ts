@@ -1,0 +1,54 @@
+import { type ModelKey } from '#domain/ids.js';
+import { type Fleet, type ServableModel } from '../fleet/fleet.js';
+
+/** Every model that could be served, asleep ones too, without loading any. */
+export function modelList(fleet: Fleet): unknown {
+  const data = [...fleet.models.values()]
+    .sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1))
+    .map((servable) => modelEntry(fleet, servable));
+  return {
+    object: 'list',
+    data,
+    // Anthropic's list has these beside its data; OpenAI's clients do not look at them.
+    first_id: data[0]?.id ?? null,
+    last_id: data.at(-1)?.id ?? null,
+    has_more: false,
+  };
+}
+
+export function modelEntry(fleet: Fleet, servable: ServableModel) {
+  const { model, foundAtMs, workers } = servable;
+  const residents = fleet.residentsOf(model.modelKey).map(({ resident }) => resident);
+  const ready = residents.filter((resident) => resident.phase === 'ready' && !resident.leaving);
+  const trained = Math.max(0, ...model.artifacts.map((a) => a.geometry?.trainedContextTokens ?? 0));
+  const loaded = ready[0]?.contract.contextTokens;
+  return {
+    id: model.modelKey,
+    object: 'model',
+    created: Math.floor(foundAtMs / 1000),
+    owned_by: ownerOf(model.modelKey),
+    type: 'model',
+    display_name: model.modelKey,
+    created_at: new Date(foundAtMs).toISOString(),
+    berth: {
+      loaded: ready.length > 0,
+      loading: residents.some((resident) => resident.phase !== 'ready'),
+      kind: model.kind,
+      context: {
+        ...(loaded === undefined ? {} : { loaded }),
+        ...(trained === 0 ? {} : { trained }),
+      },
+      artifacts: model.artifacts.map((artifact) => ({
+        label: artifact.label,
+        bytes: artifact.files.reduce((sum, file) => sum + file.bytes, 0),
+        complete: artifact.complete,
+        ...(artifact.broken === undefined ? {} : { broken: artifact.broken }),
+      })),
+      aliases: model.aliases,
+      workers: workers.map((id) => fleet.worker(id)?.name ?? id),
+      ...(model.smoke === true ? { smoke: true } : {}),
+    },
+  };
+}
+
+const ownerOf = (key: ModelKey): string => (key.includes('/') ? (key.split('/')[0] ?? 'local') : 'local');

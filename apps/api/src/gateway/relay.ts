@@ -1,0 +1,200 @@
+import { type IncomingHttpHeaders } from 'node:http';
+import { type Dispatcher } from 'undici';
+import { type BerthError } from '#domain/errors.js';
+import { MIB } from '#domain/units.js';
+import { type CallClient } from './client.js';
+import { downstreamHeaders, STREAM_HEADERS } from './headers.js';
+import { mapEngineError } from './engine-errors.js';
+import { StreamTap } from './stream-tap.js';
+import { type Counted, countAnswer, nothingCounted } from './usage.js';
+
+/** What became of one request to an engine. */
+export type RelayEnd =
+  | { readonly kind: 'answered'; readonly counted: Counted }
+  /** The engine refused; nothing of it has reached the caller yet. */
+  | { readonly kind: 'engine-error'; readonly error: BerthError; readonly loading: boolean }
+  /** The engine was gone before it had said anything. */
+  | { readonly kind: 'silent'; readonly why: string; readonly refusedConnection: boolean }
+  /** The engine was gone, or ended its answer too early, after the caller had some of it. */
+  | { readonly kind: 'broken'; readonly why: string; readonly counted: Counted }
+  | { readonly kind: 'left'; readonly counted: Counted };
+
+export interface RelayOptions {
+  readonly client: CallClient;
+  readonly stream: boolean;
+  readonly dropUsageChunk: boolean;
+  /** As the engine got it, to tell the caller's fault from the engine's. */
+  readonly body: Buffer;
+  readonly onFirstByte: () => void;
+}
+
+/** An answer larger than this is passed on uncounted. */
+const COUNTED_ANSWER_BYTES = 8 * MIB;
+const ERROR_ANSWER_BYTES = 256 * 1024;
+const LEFT = new Error('the caller left');
+
+type Mode = 'silent' | 'error' | 'stream' | 'whole';
+
+/** undici's handler: every chunk is written on as it comes, and the engine is paused while the caller cannot take more. */
+export class Relay implements Dispatcher.DispatchHandler {
+  readonly ended: Promise<RelayEnd>;
+  readonly #o: RelayOptions;
+  readonly #tap: StreamTap;
+  readonly #kept: Buffer[] = [];
+  readonly #forgetLeave: () => void;
+  #keptBytes = 0;
+  #mode: Mode = 'silent';
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #controller: Dispatcher.DispatchController | undefined;
+  #settle!: (end: RelayEnd) => void;
+  #said = false;
+
+  constructor(options: RelayOptions) {
+    this.#o = options;
+    this.#tap = new StreamTap(options);
+    this.ended = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    this.#forgetLeave = options.client.onLeave(() => this.#controller?.abort(LEFT));
+  }
+
+  /** Stops the engine's work: the api stops. */
+  abort(reason: Error): void {
+    this.#controller?.abort(reason);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#o.client.left) controller.abort(LEFT);
+  }
+
+  onResponseStart(
+    controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
+    if (status < 200) return;
+    this.#status = status;
+    this.#headers = headers;
+    if (status >= 400) this.#mode = 'error';
+    else if (isEventStream(headers)) this.#mode = 'stream';
+    // The head of an event stream is out: nothing else can follow it.
+    else if (this.#o.client.headSent) controller.abort(new Error('it did not stream its answer'));
+    else this.#mode = 'whole';
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    switch (this.#mode) {
+      case 'stream': {
+        const out = this.#tap.push(chunk);
+        if (out) this.#write(controller, out);
+        return;
+      }
+      case 'whole':
+        this.#keep(chunk, COUNTED_ANSWER_BYTES);
+        this.#write(controller, chunk);
+        return;
+      case 'error':
+        this.#keep(chunk, ERROR_ANSWER_BYTES);
+        return;
+      case 'silent':
+        return;
+    }
+  }
+
+  onResponseEnd(): void {
+    const { client } = this.#o;
+    switch (this.#mode) {
+      case 'error': {
+        const error = mapEngineError(this.#status, Buffer.concat(this.#kept), this.#o.body);
+        this.#end({ kind: 'engine-error', error, loading: this.#status === 503 });
+        return;
+      }
+      case 'stream': {
+        const rest = this.#tap.end();
+        if (rest) {
+          this.#writeHead();
+          client.write(rest);
+        }
+        if (!this.#tap.done) {
+          this.#fail(this.#tap.engineError ?? 'it ended its stream before it was complete');
+          return;
+        }
+        client.end();
+        this.#end({ kind: 'answered', counted: this.#tap.counted });
+        return;
+      }
+      case 'whole': {
+        this.#writeHead();
+        client.end();
+        const whole = this.#keptBytes <= COUNTED_ANSWER_BYTES;
+        this.#end({
+          kind: 'answered',
+          counted: whole ? countAnswer(Buffer.concat(this.#kept)) : nothingCounted(),
+        });
+        return;
+      }
+      case 'silent':
+        this.#fail('it closed the connection without an answer');
+        return;
+    }
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (this.#o.client.left) {
+      this.#end({ kind: 'left', counted: this.#tap.counted });
+      return;
+    }
+    this.#fail(error.message, (error as NodeJS.ErrnoException).code === 'ECONNREFUSED');
+  }
+
+  #fail(why: string, refusedConnection = false): void {
+    if (this.#said) this.#end({ kind: 'broken', why, counted: this.#tap.counted });
+    else if (this.#tap.engineError !== undefined) {
+      const body = Buffer.from(JSON.stringify({ error: { message: why } }));
+      this.#end({ kind: 'engine-error', error: mapEngineError(500, body, this.#o.body), loading: false });
+    } else this.#end({ kind: 'silent', why, refusedConnection });
+  }
+
+  #keep(chunk: Buffer, limit: number): void {
+    this.#keptBytes += chunk.length;
+    if (this.#keptBytes <= limit) this.#kept.push(chunk);
+    else if (this.#mode === 'whole') this.#kept.length = 0;
+  }
+
+  #write(controller: Dispatcher.DispatchController, out: Buffer): void {
+    const { client } = this.#o;
+    if (!this.#said) {
+      this.#writeHead();
+      this.#o.onFirstByte();
+    }
+    if (client.write(out)) return;
+    controller.pause();
+    client.res.once('drain', () => controller.resume());
+  }
+
+  /** Held until the first byte is there: until then another engine could still answer. */
+  #writeHead(): void {
+    if (this.#said) return;
+    this.#said = true;
+    const { client } = this.#o;
+    if (client.headSent) return;
+    if (this.#mode === 'stream') {
+      client.head(this.#status, STREAM_HEADERS);
+      return;
+    }
+    const headers = downstreamHeaders(this.#headers);
+    const length = this.#headers['content-length'];
+    if (length !== undefined) headers.push(['content-length', length]);
+    client.head(this.#status, headers);
+  }
+
+  #end(end: RelayEnd): void {
+    this.#forgetLeave();
+    this.#settle(end);
+  }
+}
+
+const isEventStream = (headers: IncomingHttpHeaders): boolean =>
+  headers['content-type']?.startsWith('text/event-stream') === true;

@@ -1,0 +1,98 @@
+import { resolveModel } from '#domain/catalog/catalog.js';
+import { type FoundModel } from '#domain/events/catalog-events.js';
+import { type BerthError, berthError } from '#domain/errors.js';
+import { type ModelKey } from '#domain/ids.js';
+import { type Ask } from '#domain/placement-terms.js';
+import { type Result, err, ok } from '#domain/result.js';
+import { askOf } from '#placement/ask.js';
+import { type CallOptions, parseModelName } from '#placement/model-name.js';
+import { effectiveSettings } from '#placement/setting-levels.js';
+import { type EffectiveSettings } from '#placement/settings.js';
+import { type ServableModel } from '../fleet/fleet.js';
+import { type CallBody } from './call-body.js';
+import { withBodyOptions } from './call-options.js';
+import { type Endpoint, endpointsOf } from './endpoints.js';
+import { nearest } from './nearest.js';
+
+export interface Resolved {
+  readonly model: FoundModel;
+  readonly ask: Ask;
+  readonly settings: EffectiveSettings;
+}
+
+const MOST_REMEMBERED = 256;
+
+/** From the name in a call to a model and an ask. What calls without options resolve to is remembered. */
+export class Resolver {
+  readonly #models: () => ReadonlyMap<ModelKey, ServableModel>;
+  #from: ReadonlyMap<ModelKey, ServableModel> | undefined;
+  readonly #known = new Map<string, Resolved>();
+
+  constructor(models: () => ReadonlyMap<ModelKey, ServableModel>) {
+    this.#models = models;
+  }
+
+  resolve(body: Pick<CallBody, 'modelName' | 'berth'>, endpoint: Endpoint): Result<Resolved> {
+    const models = this.#models();
+    if (models !== this.#from) {
+      this.#from = models;
+      this.#known.clear();
+    }
+    const cached = body.berth === undefined ? this.#known.get(body.modelName) : undefined;
+    if (cached) return suits(cached, endpoint);
+    const name = parseModelName(body.modelName);
+    if (!name.ok) return name;
+    const options = withBodyOptions(name.value.options, body.berth);
+    if (!options.ok) return options;
+    const model = resolveModel(
+      [...models.values()].map((servable) => servable.model),
+      name.value.name,
+    );
+    if (!model) return err(unknownModel(name.value.name, models));
+    const resolved = withAsk(model, options.value);
+    if (!resolved.ok) return resolved;
+    if (body.berth === undefined) {
+      if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
+      this.#known.set(body.modelName, resolved.value);
+    }
+    return suits(resolved.value, endpoint);
+  }
+}
+
+function withAsk(model: FoundModel, options: CallOptions): Result<Resolved> {
+  const { artifact } = options;
+  const found =
+    artifact === undefined
+      ? model.artifacts[0]
+      : model.artifacts.find((a) => a.label.toLowerCase() === artifact.toLowerCase());
+  if (artifact !== undefined && !found) {
+    const labels = model.artifacts.map((a) => a.label).join(', ');
+    const message = `"${model.modelKey}" has no artifact "${artifact}". It has: ${labels}.`;
+    return err(berthError('invalid_request', message, { param: 'model' }));
+  }
+  const { settings } = effectiveSettings({ call: options.settings });
+  const ask = askOf(settings, options, found?.geometry?.trainedContextTokens);
+  return ok({ model, ask, settings });
+}
+
+function suits(resolved: Resolved, endpoint: Endpoint): Result<Resolved> {
+  const { kind, modelKey } = resolved.model;
+  if (kind === endpoint.kind) return ok(resolved);
+  const message = `"${modelKey}" is a model for ${kind}, which ${endpoint.path} is not. Call ${endpointsOf(kind).join(' or ')} with it.`;
+  return err(berthError('invalid_request', message, { param: 'model' }));
+}
+
+export function unknownModel(name: string, models: ReadonlyMap<ModelKey, ServableModel>): BerthError {
+  const names = [...models.values()].flatMap(({ model }) => [model.modelKey as string, ...model.aliases]);
+  const near = nearest(name, names);
+  const hint =
+    near.length > 0
+      ? `Nearest: ${near.map((n) => `"${n}"`).join(', ')}.`
+      : names.length > 0
+        ? 'GET /v1/models lists the models there are.'
+        : 'No models were found yet; see `berth models`.';
+  return berthError('model_not_found', `There is no model "${name.slice(0, 200)}". ${hint}`, {
+    param: 'model',
+    details: { nearest: near },
+  });
+}

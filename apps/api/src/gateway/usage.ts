@@ -1,0 +1,63 @@
+import { type CallTokens } from '#domain/events/call-events.js';
+import { topLevel, valueOf } from './top-level.js';
+
+/** What an engine counted and timed of one call. */
+export interface Counted {
+  tokens: CallTokens;
+  timings: { promptMs?: number; decodeMs?: number };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null;
+const figure = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
+
+/**
+ * Lays what one answer or chunk says over what is known: OpenAI's `usage`, and llama.cpp's `timings`, whose `prompt_n`
+ * leaves out what was in the cache.
+ */
+export function count(known: Counted, usage: unknown, timings: unknown): Counted {
+  const tokens: { -readonly [K in keyof CallTokens]: CallTokens[K] } = { ...known.tokens };
+  const times = { ...known.timings };
+  if (isFields(timings)) {
+    const processed = figure(timings['prompt_n']);
+    const cached = figure(timings['cache_n']);
+    const output = figure(timings['predicted_n']);
+    const promptMs = figure(timings['prompt_ms']);
+    const decodeMs = figure(timings['predicted_ms']);
+    if (processed !== undefined) tokens.prompt = processed + (cached ?? 0);
+    if (cached !== undefined) tokens.cached = cached;
+    if (output !== undefined) tokens.output = output;
+    if (promptMs !== undefined) times.promptMs = promptMs;
+    if (decodeMs !== undefined) times.decodeMs = decodeMs;
+  }
+  if (isFields(usage)) {
+    const prompt = figure(usage['prompt_tokens']);
+    const output = figure(usage['completion_tokens']);
+    const promptDetails = usage['prompt_tokens_details'];
+    const cached = isFields(promptDetails) ? figure(promptDetails['cached_tokens']) : undefined;
+    const outputDetails = usage['completion_tokens_details'];
+    const reasoning = isFields(outputDetails) ? figure(outputDetails['reasoning_tokens']) : undefined;
+    if (prompt !== undefined) tokens.prompt = prompt;
+    if (output !== undefined) tokens.output = output;
+    if (cached !== undefined) tokens.cached = cached;
+    if (reasoning !== undefined) tokens.reasoning = reasoning;
+  }
+  return { tokens, timings: times };
+}
+
+export const nothingCounted = (): Counted => ({ tokens: {}, timings: {} });
+
+/** Reads `usage` and `timings` out of a whole JSON answer without parsing the rest of it. */
+export function countAnswer(bytes: Buffer): Counted {
+  const scanned = topLevel(bytes);
+  let counted = nothingCounted();
+  if (!scanned.ok) return counted;
+  for (const entry of scanned.value.entries) {
+    if (entry.key === 'timings') counted = count(counted, undefined, valueOf(bytes, entry));
+  }
+  for (const entry of scanned.value.entries) {
+    if (entry.key === 'usage') counted = count(counted, valueOf(bytes, entry), undefined);
+  }
+  return counted;
+}

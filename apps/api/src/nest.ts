@@ -1,0 +1,68 @@
+import { type RequestListener, type Server } from 'node:http';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { type DynamicModule, type NestApplicationOptions } from '@nestjs/common';
+import { type ProcessConfig } from '#runtime/config.js';
+import { type Logger } from '#runtime/logger.js';
+import { ApiModule } from './api.module.js';
+import { type Admission } from './admission/admission.js';
+import { AgentLineServer } from './agents/line-server.js';
+import { type AgentSessions } from './agents/sessions.js';
+import { createFront } from './gateway/front.js';
+import { type Gateway } from './gateway/gateway.js';
+
+export interface NestParts {
+  readonly gateway: Gateway;
+  readonly admission: Admission;
+  readonly sessions: AgentSessions;
+  readonly lineToken: string;
+  readonly config: ProcessConfig;
+  readonly logger: Logger;
+}
+
+export interface StartedNest {
+  readonly server: Server;
+  /** Where agents dial. */
+  readonly agentLine: string;
+  close(): Promise<void>;
+}
+
+/** Nest over Fastify, with the data plane in front of it on the same port, and the agents' line on its own. */
+export async function startNest(parts: NestParts): Promise<StartedNest> {
+  let server: Server | undefined;
+  const adapter = new FastifyAdapter({
+    serverFactory: (handler: RequestListener) => (server = createFront(parts.gateway, handler)),
+    // The server is ended by who made it, after its calls.
+    forceCloseConnections: false,
+  });
+  const { admission, sessions, lineToken, logger } = parts;
+  const imports: DynamicModule[] = [];
+  const app = await NestFactory.create<NestFastifyApplication>(
+    ApiModule.with({ admission, sessions, lineToken, imports }),
+    adapter,
+    options(logger),
+  );
+  const line = new AgentLineServer();
+  app.connectMicroservice({ strategy: line });
+  await app.startAllMicroservices();
+  await app.init();
+  await adapter.getInstance().ready();
+  if (!server) throw new Error('Fastify did not ask for its server.');
+  return { server, agentLine: line.address, close: () => app.close() };
+}
+
+const options = (logger: Logger): NestApplicationOptions => ({
+  logger: nestLogger(logger),
+  abortOnError: false,
+});
+
+/** Nest's own lines are of use to who works on it; what goes wrong is of use to all. */
+const nestLogger = (logger: Logger) => ({
+  log: (message: unknown) => logger.debug(String(message)),
+  debug: (message: unknown) => logger.trace(String(message)),
+  verbose: (message: unknown) => logger.trace(String(message)),
+  warn: (message: unknown) => logger.warn(String(message)),
+  error: (message: unknown, ...rest: unknown[]) =>
+    logger.error({ details: rest.map(String) }, String(message)),
+  fatal: (message: unknown) => logger.fatal(String(message)),
+});
