@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { type BerthEvent, type FleetEvent, type Recorded, type WorkerEvent } from '#domain/events/index.js';
+import type { BerthEvent, FleetEvent, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { evolveFleet, initialFleet } from '#domain/fleet/fleet.js';
 import { workerId as asWorkerId, type WorkerId } from '#domain/ids.js';
 import { openEventLog } from '#events/connect.js';
-import { type EventLog, type Subscription } from '#events/event-log.js';
+import type { EventLog, Subscription } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { readConfig } from '#runtime/config.js';
 import { newId } from '#runtime/ids.js';
@@ -85,6 +85,10 @@ async function start(): Promise<Running> {
   const engines = new RunningEngines(drivers);
 
   const catalog = await startCatalog({ log: events, workerId, models: config.models, logger: log });
+  if (catalog.count() === 0) {
+    await writeSmokeModel(config.models, log);
+    await catalog.rescan();
+  }
   const filesOf = catalog.filesOf.bind(catalog);
 
   const line = new AgentLine({

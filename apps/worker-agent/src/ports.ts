@@ -1,10 +1,6 @@
-import {
-  type EngineOnWorker,
-  type LoadFailureClass,
-  type MeasuredMemory,
-} from '#domain/events/worker-events.js';
-import { type ModelKey, type ResidentId } from '#domain/ids.js';
-import { type Contract, type DeviceBytes, type EngineKind } from '#domain/placement-terms.js';
+import type { EngineOnWorker, LoadFailureClass, MeasuredMemory } from '#domain/events/worker-events.js';
+import type { ModelKey, ResidentId } from '#domain/ids.js';
+import type { Contract, DeviceBytes, EngineKind } from '#domain/placement-terms.js';
 
 /** Everything that an engine is started with. Nothing is left to the engine to choose. */
 export interface EnginePlan {

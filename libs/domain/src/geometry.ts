@@ -1,4 +1,4 @@
-import { type ModelKind } from './placement-terms.js';
+import type { ModelKind } from './placement-terms.js';
 
 /** How one block keeps what it has read; it decides what a token costs in cache. */
 export type BlockKind =

@@ -1,4 +1,4 @@
-import { type DeviceId } from './ids.js';
+import type { DeviceId } from './ids.js';
 
 /** The words of placement that events carry and that every process shares. */
 

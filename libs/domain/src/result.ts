@@ -1,4 +1,4 @@
-import { type BerthError } from './errors.js';
+import type { BerthError } from './errors.js';
 
 export type Result<T, E = BerthError> =
   { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: E };

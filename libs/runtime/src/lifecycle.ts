@@ -1,4 +1,4 @@
-import { type Logger } from 'pino';
+import type { Logger } from 'pino';
 
 /** What a supervised process says to its supervisor over IPC. */
 export interface ReadyMessage {

@@ -1,13 +1,13 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ResidentId } from '#domain/ids.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import type { ResidentId } from '#domain/ids.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import { bootId } from '#runtime/process-info.js';
-import { type Logger } from '#runtime/logger.js';
-import { type EngineStateFile, type RunningEngine } from '../ports.js';
-import { type RunningEngines } from './engines.js';
-import { type FactWriter } from './facts.js';
+import type { Logger } from '#runtime/logger.js';
+import type { EngineStateFile, RunningEngine } from '../ports.js';
+import type { RunningEngines } from './engines.js';
+import type { FactWriter } from './facts.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
 
 export interface AdoptOptions {

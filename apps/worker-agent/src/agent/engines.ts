@@ -1,6 +1,6 @@
-import { type ResidentId } from '#domain/ids.js';
-import { type EngineKind } from '#domain/placement-terms.js';
-import { type EngineDriver, type EngineStateFile, type RunningEngine } from '../ports.js';
+import type { ResidentId } from '#domain/ids.js';
+import type { EngineKind } from '#domain/placement-terms.js';
+import type { EngineDriver, EngineStateFile, RunningEngine } from '../ports.js';
 
 /** The engines that run now, by resident. What is here is a process; what is decided stands in the log. */
 export class RunningEngines {

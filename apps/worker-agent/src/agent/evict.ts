@@ -1,11 +1,11 @@
-import { type DecisionId, type DeviceId, type ResidentId } from '#domain/ids.js';
-import { type EvictionReason } from '#domain/events/worker-events.js';
-import { type Resident } from '#domain/worker/state.js';
+import type { DecisionId, DeviceId, ResidentId } from '#domain/ids.js';
+import type { EvictionReason } from '#domain/events/worker-events.js';
+import type { Resident } from '#domain/worker/state.js';
 import { derivedId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
-import { type AgentLine } from '../line/line.js';
-import { type RunningEngines } from './engines.js';
-import { type FactWriter, type Why } from './facts.js';
+import type { Logger } from '#runtime/logger.js';
+import type { AgentLine } from '../line/line.js';
+import type { RunningEngines } from './engines.js';
+import type { FactWriter, Why } from './facts.js';
 
 export interface EvictOptions {
   readonly reason: EvictionReason;

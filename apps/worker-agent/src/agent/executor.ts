@@ -1,14 +1,14 @@
-import { type CloseReason, type DeviceRoom, type WorkerEvent } from '#domain/events/worker-events.js';
-import { type Recorded } from '#domain/events/envelope.js';
-import { type ResidentId, type WorkerId } from '#domain/ids.js';
-import { type OpenDecision, type Resident, type WorkerState } from '#domain/worker/state.js';
+import type { CloseReason, DeviceRoom, WorkerEvent } from '#domain/events/worker-events.js';
+import type { Recorded } from '#domain/events/envelope.js';
+import type { ResidentId, WorkerId } from '#domain/ids.js';
+import type { OpenDecision, Resident, WorkerState } from '#domain/worker/state.js';
 import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import { formatBytes } from '#domain/units.js';
 import { derivedId, newId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
-import { type RunningEngines } from './engines.js';
-import { type Evictor } from './evict.js';
-import { type FactWriter, type Why } from './facts.js';
+import type { Logger } from '#runtime/logger.js';
+import type { RunningEngines } from './engines.js';
+import type { Evictor } from './evict.js';
+import type { FactWriter, Why } from './facts.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
 import { needByDevice, readRoom, tooSmall } from './room.js';
 

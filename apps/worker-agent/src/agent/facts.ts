@@ -1,8 +1,8 @@
-import { type BerthEvent, type HistoryEvent, type WorkerEvent } from '#domain/events/index.js';
-import { type ModelKey, type WorkerId } from '#domain/ids.js';
-import { type Appended, type EventLog, type ExpectedRevision } from '#events/event-log.js';
+import type { BerthEvent, HistoryEvent, WorkerEvent } from '#domain/events/index.js';
+import type { ModelKey, WorkerId } from '#domain/ids.js';
+import type { Appended, EventLog, ExpectedRevision } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 
 export interface Why {
   /** What the fact belongs to: the call or action. */

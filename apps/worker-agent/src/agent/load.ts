@@ -1,13 +1,13 @@
-import { type LoadFailureClass } from '#domain/events/worker-events.js';
-import { type ModelKey, type ResidentId } from '#domain/ids.js';
+import type { LoadFailureClass } from '#domain/events/worker-events.js';
+import type { ModelKey, ResidentId } from '#domain/ids.js';
 import { placementClassOf } from '#domain/placement-terms.js';
-import { type OpenDecision, type Resident } from '#domain/worker/state.js';
+import type { OpenDecision, Resident } from '#domain/worker/state.js';
 import { derivedId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
-import { type AgentLine } from '../line/line.js';
+import type { Logger } from '#runtime/logger.js';
+import type { AgentLine } from '../line/line.js';
 import { LoadFailure, type RunningEngine } from '../ports.js';
-import { type RunningEngines } from './engines.js';
-import { type FactWriter, type Why } from './facts.js';
+import type { RunningEngines } from './engines.js';
+import type { FactWriter, Why } from './facts.js';
 import { needByDevice } from './room.js';
 
 export interface LoaderOptions {

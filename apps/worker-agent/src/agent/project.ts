@@ -1,9 +1,9 @@
-import { type ModelKey, type WorkerId } from '#domain/ids.js';
+import type { ModelKey, WorkerId } from '#domain/ids.js';
 import { classKey, placementClassOf, type Contract } from '#domain/placement-terms.js';
 import { derivedId } from '#runtime/ids.js';
-import { type FromAgent, type FromApi } from '../line/messages.js';
-import { type RunningEngines } from './engines.js';
-import { type FactWriter } from './facts.js';
+import type { FromAgent, FromApi } from '../line/messages.js';
+import type { RunningEngines } from './engines.js';
+import type { FactWriter } from './facts.js';
 
 export interface ProjectOptions {
   readonly workerId: WorkerId;

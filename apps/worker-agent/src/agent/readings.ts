@@ -1,13 +1,13 @@
 import { RAM, type DeviceId } from '#domain/ids.js';
-import { type WorkerState } from '#domain/worker/state.js';
+import type { WorkerState } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 import { stepForeignUse } from '../hardware/foreign-use.js';
 import { anonymousBytes, readMemory } from '../hardware/memory.js';
 import { readNvidia } from '../hardware/nvidia.js';
-import { type AgentLine } from '../line/line.js';
-import { type RunningEngines } from './engines.js';
-import { type FactWriter } from './facts.js';
+import type { AgentLine } from '../line/line.js';
+import type { RunningEngines } from './engines.js';
+import type { FactWriter } from './facts.js';
 
 const EVERY_MS = 1000;
 

@@ -1,17 +1,17 @@
 import { hostname, platform, release } from 'node:os';
 import { statfs } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { type EngineOnWorker, type WorkerEvent, type WorkerEventData } from '#domain/events/worker-events.js';
+import type { EngineOnWorker, WorkerEvent, WorkerEventData } from '#domain/events/worker-events.js';
 import { RAM, type WorkerId } from '#domain/ids.js';
-import { type WorkerState } from '#domain/worker/state.js';
-import { type ProcessConfig } from '#runtime/config.js';
+import type { WorkerState } from '#domain/worker/state.js';
+import type { ProcessConfig } from '#runtime/config.js';
 import { newId } from '#runtime/ids.js';
 import { bootId } from '#runtime/process-info.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 import { readCpu } from '../hardware/cpu.js';
 import { readMemory } from '../hardware/memory.js';
 import { readNvidia } from '../hardware/nvidia.js';
-import { type FactWriter } from './facts.js';
+import type { FactWriter } from './facts.js';
 
 /** Says what the machine is, as far as the log does not say it already. Nothing that did not change is written. */
 export async function register(

@@ -1,6 +1,6 @@
-import { type DeviceRoom } from '#domain/events/worker-events.js';
+import type { DeviceRoom } from '#domain/events/worker-events.js';
 import { RAM, type DeviceId } from '#domain/ids.js';
-import { type NeedTerm } from '#domain/placement-terms.js';
+import type { NeedTerm } from '#domain/placement-terms.js';
 import { readMemory } from '../hardware/memory.js';
 import { readNvidia } from '../hardware/nvidia.js';
 

@@ -1,15 +1,15 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 import { makeModel } from '../make-model/index.js';
 
 /** Where the smoke model lies below the root of models; its key. */
 export const SMOKE_MODEL = 'berth/smoke';
 
 /**
- * Writes a small real model so that there is something to call. Only for a machine on which no model was found;
- * the marker beside it says what it is.
+ * Writes a small real model so that there is something to call. Only for a machine on which no model was found; the
+ * file's own header says what it is.
  */
 export async function writeSmokeModel(root: string, log: Logger): Promise<void> {
   const folder = join(root, ...SMOKE_MODEL.split('/'));
@@ -17,8 +17,5 @@ export async function writeSmokeModel(root: string, log: Logger): Promise<void> 
   if (existsSync(file)) return;
   await mkdir(folder, { recursive: true, mode: 0o700 });
   await makeModel({ preset: 'smoke', file });
-  await writeFile(join(folder, 'berth.json'), `${JSON.stringify({ smoke: true }, null, 2)}\n`, {
-    mode: 0o600,
-  });
   log.info({ file }, 'no model was found; a smoke model was written');
 }

@@ -1,4 +1,4 @@
-import { type Generated, type Timings } from './generate.js';
+import type { Generated, Timings } from './generate.js';
 
 /** The shapes of OpenAI's answers, with llama-server's `timings` beside them. */
 

@@ -1,4 +1,4 @@
-import { type KvType } from '#domain/placement-terms.js';
+import type { KvType } from '#domain/placement-terms.js';
 import { MIB } from '#domain/units.js';
 
 /** The last line of a context: all its buffers have been told by then. */

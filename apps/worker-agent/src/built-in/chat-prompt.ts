@@ -1,7 +1,7 @@
 import { Template } from '@huggingface/jinja';
-import { type LlamaModel, type Token } from 'node-llama-cpp';
+import type { LlamaModel, Token } from 'node-llama-cpp';
 import { badRequest } from './failure.js';
-import { type ChatRequest } from './requests.js';
+import type { ChatRequest } from './requests.js';
 
 /** Used when a file brings no template: the form that most instruct models were trained with. */
 const CHATML = `{% for message in messages %}<|im_start|>{{ message.role }}
@@ -18,7 +18,7 @@ export class ChatPrompt {
   }
 
   get source(): string {
-    return this.model.fileInfo.metadata.tokenizer?.chat_template ?? CHATML;
+    return this.model.fileInfo.metadata.tokenizer.chat_template ?? CHATML;
   }
 
   /** @throws RequestError with the template's own words, when it refuses the conversation. */

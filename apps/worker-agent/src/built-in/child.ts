@@ -21,6 +21,12 @@ function letterOf(level: LlamaLogLevel): string {
   return level === LlamaLogLevel.warn ? 'W' : 'I';
 }
 
+interface Serving {
+  readonly loaded: Loaded;
+  readonly stagedAt: string;
+  readonly loadedAt: string;
+}
+
 const engineLog = new EngineLog((level, line) => say(`${letterOf(level)} ${line}`));
 
 async function main(): Promise<void> {
@@ -32,8 +38,7 @@ async function main(): Promise<void> {
 
   const stopping = new AbortController();
   const inFlight = { count: 0 };
-  let loaded: Loaded | undefined;
-  let facts: { stagedAt: string; loadedAt: string } | undefined;
+  const serving: { now?: Serving } = {};
   let resolveReady: () => void = () => undefined;
   const ready = new Promise<void>((resolve) => (resolveReady = resolve));
 
@@ -47,10 +52,10 @@ async function main(): Promise<void> {
   const server = createEngineServer({
     key,
     ready,
-    isReady: () => loaded !== undefined,
+    isReady: () => serving.now !== undefined,
     stopping: stopping.signal,
-    get: (path) => (loaded && facts ? view(path, plan, loaded, facts, inFlight.count) : undefined),
-    post: (path) => (loaded ? route(path, plan, loaded) : undefined),
+    get: (path) => serving.now && view(path, plan, serving.now, inFlight.count),
+    post: (path) => serving.now && route(path, plan, serving.now.loaded),
     shutdown: stop,
     track: (change) => {
       inFlight.count += change;
@@ -66,12 +71,11 @@ async function main(): Promise<void> {
   const llama = await openLlama(plan.threads, engineLog.write);
   const stagedAt = new Date().toISOString();
   say(`I berth: loading model, ${plan.kind}, ${plan.contextTokens} tokens x ${slotsOf(plan)}`);
-  const result = await load(plan, llama, engineLog);
+  const loaded = await load(plan, llama, engineLog);
   // From here on nothing is written: no line of a request ever is.
   llama.logLevel = LlamaLogLevel.disabled;
   say(`I berth: model loaded, serves at 127.0.0.1:${plan.port}`);
-  facts = { stagedAt, loadedAt: new Date().toISOString() };
-  loaded = result;
+  serving.now = { loaded, stagedAt, loadedAt: new Date().toISOString() };
   resolveReady();
 }
 
@@ -95,8 +99,7 @@ function route(path: string, plan: ChildPlan, loaded: Loaded) {
 function view(
   path: string,
   plan: ChildPlan,
-  loaded: Loaded,
-  facts: { stagedAt: string; loadedAt: string },
+  { loaded, stagedAt, loadedAt }: Serving,
   inFlight: number,
 ): object | undefined {
   const { model, serving } = loaded;
@@ -110,11 +113,11 @@ function view(
     n_ctx_train: model.trainContextSize,
     n_embd: model.embeddingVectorSize,
     n_params: model.fileInsights.totalParameters,
-    n_vocab: model.fileInfo.metadata.tokenizer?.ggml.tokens.length,
+    n_vocab: model.fileInfo.metadata.tokenizer.ggml.tokens.length,
     size: model.size,
   };
   if (path === '/v1/models' || path === '/models') {
-    const created = Math.floor(Date.parse(facts.loadedAt) / 1000);
+    const created = Math.floor(Date.parse(loadedAt) / 1000);
     return {
       object: 'list',
       data: [{ id: plan.alias, object: 'model', created, owned_by: 'berth', meta }],
@@ -135,8 +138,8 @@ function view(
     build_info: builtInVersion().build,
     engine: { kind: 'built-in', ...builtInVersion() },
     threads: plan.threads,
-    staged_at: facts.stagedAt,
-    loaded_at: facts.loadedAt,
+    staged_at: stagedAt,
+    loaded_at: loadedAt,
     memory: {
       weights_bytes: loaded.weightsBytes,
       copied_weights_bytes: loaded.copiedWeightsBytes,

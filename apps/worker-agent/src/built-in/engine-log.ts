@@ -1,4 +1,4 @@
-import { type LlamaLogLevel } from 'node-llama-cpp';
+import type { LlamaLogLevel } from 'node-llama-cpp';
 
 /** An error line may be on its way from the library's thread when the call that it explains has failed. */
 const LAST_WORDS_MS = 100;

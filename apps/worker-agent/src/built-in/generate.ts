@@ -8,8 +8,8 @@ import {
   type Token,
 } from 'node-llama-cpp';
 import { badRequest, tooLong } from './failure.js';
-import { type SamplingRequest } from './requests.js';
-import { type Slots } from './slots.js';
+import type { SamplingRequest } from './requests.js';
+import type { Slots } from './slots.js';
 import { StopStrings, TokenText } from './text-stream.js';
 
 /** As llama-server reports it with each answer. */

@@ -6,7 +6,7 @@ import {
   type LlamaContextOptions,
   type LlamaModelOptions,
 } from 'node-llama-cpp';
-import { type KvType } from '#domain/placement-terms.js';
+import type { KvType } from '#domain/placement-terms.js';
 import { allocatedContextTokens, slotsOf, type SizingPlan } from './plan.js';
 
 export const KV_CACHE_TYPES: Readonly<Record<KvType, GgmlType>> = {

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
-import {
-  type Llama,
-  type LlamaContext,
-  type LlamaEmbeddingContext,
-  type LlamaModel,
-  type LlamaRankingContext,
+import type {
+  Llama,
+  LlamaContext,
+  LlamaEmbeddingContext,
+  LlamaModel,
+  LlamaRankingContext,
 } from 'node-llama-cpp';
 import { ChatPrompt } from './chat-prompt.js';
 import {
@@ -13,7 +13,7 @@ import {
   kvBytesFromLines,
   splitContextBytes,
 } from './buffer-lines.js';
-import { type EngineLog } from './engine-log.js';
+import type { EngineLog } from './engine-log.js';
 import { contextOptions, modelOptions } from './llama.js';
 import { inputLimitTokens, slotsOf, type ChildPlan } from './plan.js';
 import { Slots } from './slots.js';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { type LlamaGrammar, type Token } from 'node-llama-cpp';
+import type { LlamaGrammar, Token } from 'node-llama-cpp';
 import { type AnswerHead, type AnswerShape, CHAT, COMPLETION, sumGenerated, usageOf } from './answers.js';
 import { withBeginning } from './chat-prompt.js';
 import { badRequest, notSupported, tooLong } from './failure.js';
 import { generate, type Generated, type Generator } from './generate.js';
-import { type Loaded } from './loaded.js';
+import type { Loaded } from './loaded.js';
 import {
   asObject,
   type Prompt,
@@ -130,12 +130,12 @@ async function grammarFor(loaded: Loaded, format: ResponseFormat): Promise<Llama
 }
 
 function tokenIds(loaded: Loaded, ids: readonly number[]): Token[] {
-  const count = loaded.model.fileInfo.metadata.tokenizer?.ggml.tokens.length ?? 0;
+  const count = loaded.model.fileInfo.metadata.tokenizer.ggml.tokens.length;
   for (const id of ids) {
     // The engine aborts on a token outside of its vocabulary.
     if (id >= count) throw badRequest(`Token ${id} is outside of the vocabulary of ${count}.`);
   }
-  return ids as readonly number[] as Token[];
+  return ids.map((id) => id as Token);
 }
 
 export async function embeddings(context: RouteContext, exchange: Exchange): Promise<Answer> {

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { badRequest, notFound, RequestError } from './failure.js';
-import { type Answer, type Exchange, type FrameWriter } from './routes.js';
+import type { Answer, Exchange, FrameWriter } from './routes.js';
 
 const BODY_LIMIT_BYTES = 100 * 1024 * 1024;
 
@@ -40,7 +40,7 @@ async function answer(handlers: Handlers, req: IncomingMessage, res: ServerRespo
     if (!res.writableFinished) left.abort(new Error('The client left.'));
   });
   const signal = AbortSignal.any([left.signal, handlers.stopping]);
-  let streaming = false;
+  const stream = { isOpen: false };
   try {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://engine');
     if (pathname === '/health') {
@@ -71,7 +71,7 @@ async function answer(handlers: Handlers, req: IncomingMessage, res: ServerRespo
         body,
         signal,
         stream: () => {
-          streaming = true;
+          stream.isOpen = true;
           return openStream(res, signal);
         },
       });
@@ -84,7 +84,7 @@ async function answer(handlers: Handlers, req: IncomingMessage, res: ServerRespo
     const failure = handlers.stopping.aborted
       ? new RequestError(503, 'unavailable_error', 'The engine is stopping.')
       : asRequestError(error);
-    if (streaming) {
+    if (stream.isOpen) {
       res.end(`data: ${JSON.stringify(failure.body())}\n\n`);
     } else {
       json(res, failure.status, failure.body());

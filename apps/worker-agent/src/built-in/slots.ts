@@ -1,4 +1,4 @@
-import { type LlamaContext, type LlamaContextSequence, type Token } from 'node-llama-cpp';
+import type { LlamaContext, LlamaContextSequence, Token } from 'node-llama-cpp';
 
 export interface Slot {
   readonly sequence: LlamaContextSequence;

@@ -1,4 +1,4 @@
-import { type LlamaModel, type Token } from 'node-llama-cpp';
+import type { LlamaModel, Token } from 'node-llama-cpp';
 
 /** The parts of a model that turn tokens into text. */
 export type Detokenizer = Pick<LlamaModel, 'detokenize' | 'isSpecialToken'>;

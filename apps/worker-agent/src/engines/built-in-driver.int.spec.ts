@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync, truncateSync, copyFileSync, writeFi
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { RAM } from '#domain/ids.js';
-import { type ModelKind } from '#domain/placement-terms.js';
+import type { ModelKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import { damage, DAMAGES } from '../make-model/index.js';
 import { type EngineStateFile, LoadFailure, type LoadProgress } from '../ports.js';

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type EngineStateFile } from '../ports.js';
+import type { EngineStateFile } from '../ports.js';
 
 /** What lies in `<home>/engines`: a state file, a log and, for the built-in engine, a plan per process. All 0600. */
 export class EngineFolder {

@@ -1,15 +1,15 @@
-import { type ChildProcess } from 'node:child_process';
-import { type MeasuredMemory } from '#domain/events/worker-events.js';
-import { type EngineKind } from '#domain/placement-terms.js';
+import type { ChildProcess } from 'node:child_process';
+import type { MeasuredMemory } from '#domain/events/worker-events.js';
+import type { EngineKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
-import {
-  type EngineExit,
-  type EngineStateFile,
-  type LoadProgress,
-  type ReadyFacts,
-  type RunningEngine,
+import type {
+  EngineExit,
+  EngineStateFile,
+  LoadProgress,
+  ReadyFacts,
+  RunningEngine,
 } from '../ports.js';
-import { type EngineFolder } from './engine-folder.js';
+import type { EngineFolder } from './engine-folder.js';
 import { filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { awaitReady, type Timing } from './readiness.js';
 
@@ -20,6 +20,8 @@ export interface EngineDialect {
   isServing(state: EngineStateFile): Promise<boolean>;
   /** @returns undefined when the process serves what the plan says; else what it serves instead. */
   wrongIdentity(state: EngineStateFile): Promise<string | undefined>;
+  /** @returns undefined when the memory is where the plan said; else where it is instead. */
+  readonly wrongPlacement?: (state: EngineStateFile, log: string) => string | undefined;
   /** Times of its own, where the engine tells them. */
   times(state: EngineStateFile): Promise<Partial<ReadyFacts>>;
   measure(state: EngineStateFile, log: string): Promise<MeasuredMemory>;

@@ -1,6 +1,7 @@
-import { type Logger } from '#runtime/logger.js';
-import { type EngineDriver } from '../ports.js';
+import type { Logger } from '#runtime/logger.js';
+import type { EngineDriver } from '../ports.js';
 import { BuiltInDriver } from './built-in-driver.js';
+import { LlamaServerDriver } from './llama-server/driver.js';
 
 export interface DriversOptions {
   /** Everything that engines leave on disk lies in its `engines` folder. */
@@ -13,5 +14,5 @@ export interface DriversOptions {
 
 /** The engines that may be on this machine, the preferred one first. Each still has to pass its probe. */
 export function createDrivers(options: DriversOptions): EngineDriver[] {
-  return [new BuiltInDriver(options)];
+  return [new LlamaServerDriver(options), new BuiltInDriver(options)];
 }

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { type EngineKind } from '#domain/placement-terms.js';
+import type { EngineKind } from '#domain/placement-terms.js';
 import { bootId, isAlive, pidStartTicks } from '#runtime/process-info.js';
 import { LoadFailure, type EnginePlan, type EngineStateFile } from '../ports.js';
-import { type EngineFolder } from './engine-folder.js';
+import type { EngineFolder } from './engine-folder.js';
 import { EngineProcess, type EngineDialect } from './engine-process.js';
 import { classOfWords } from './load-failure.js';
-import { type Timing } from './readiness.js';
+import type { Timing } from './readiness.js';
 import { engineEnvironment, spawnEngine } from './spawn.js';
 
 export interface LaunchOptions {

@@ -1,4 +1,4 @@
-import { type LoadFailureClass } from '#domain/events/worker-events.js';
+import type { LoadFailureClass } from '#domain/events/worker-events.js';
 import { type EngineExit, LoadFailure } from '../ports.js';
 import { filterLoadTimeLines } from './log-tail.js';
 

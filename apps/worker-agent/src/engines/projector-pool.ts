@@ -1,7 +1,7 @@
 import { fork, type ChildProcess } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { type ProjectedBytes, type ProjectorMessage, type ProjectRequest } from '../built-in/projector.js';
-import { type SizingPlan } from '../built-in/plan.js';
+import type { ProjectedBytes, ProjectorMessage, ProjectRequest } from '../built-in/projector.js';
+import type { SizingPlan } from '../built-in/plan.js';
 import { engineEnvironment } from './spawn.js';
 
 export interface ProjectorReady {

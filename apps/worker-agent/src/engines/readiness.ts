@@ -7,7 +7,7 @@ import {
   type ReadyFacts,
 } from '../ports.js';
 import { askEngine } from './engine-http.js';
-import { type EngineDialect } from './engine-process.js';
+import type { EngineDialect } from './engine-process.js';
 import { exitFailure } from './load-failure.js';
 import { filterLoadTimeLines } from './log-tail.js';
 import { readLoadedBytes, readProcessMemory, totalFileBytes } from './process-memory.js';
@@ -81,6 +81,9 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
     if (wrong !== undefined) {
       throw fail('exited', `Port ${state.port} is answered, but not by this engine: ${wrong}.`);
     }
+    const misplaced = dialect.wrongPlacement?.(state, watched.log());
+    if (misplaced !== undefined)
+      throw fail('incompatible-engine', `The engine is not where it was planned: ${misplaced}.`);
     watched.onProgress({ phase: 'warming', fraction: 1 });
     return {
       stagedAt: progress.stagedAt ?? state.startedAt,

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { modelKey, residentId } from '#domain/ids.js';
-import { type Contract } from '#domain/placement-terms.js';
+import type { Contract } from '#domain/placement-terms.js';
 import { createLogger } from '#runtime/logger.js';
 import { isAlive } from '#runtime/process-info.js';
 import { makeModel, type MadeModel, type Preset } from '../make-model/index.js';
-import { type EnginePlan, type RunningEngine } from '../ports.js';
+import type { EnginePlan, RunningEngine } from '../ports.js';
 import { BuiltInDriver, type BuiltInDriverOptions } from './built-in-driver.js';
 
 /** For tests: a home of their own, tiny real models, and the promise that nothing started is left running. */

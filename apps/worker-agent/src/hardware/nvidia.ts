@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { deviceId } from '#domain/ids.js';
-import { type DeviceOnWorker } from '#domain/events/worker-events.js';
+import type { DeviceOnWorker } from '#domain/events/worker-events.js';
 import { MIB } from '#domain/units.js';
 
 export interface GpuReading {

@@ -1,8 +1,8 @@
-import { type FleetState, type KnownApi } from '#domain/fleet/fleet.js';
-import { type ApiId, type ResidentId } from '#domain/ids.js';
+import type { FleetState, KnownApi } from '#domain/fleet/fleet.js';
+import type { ApiId, ResidentId } from '#domain/ids.js';
 import { bootId, isAlive } from '#runtime/process-info.js';
-import { type Logger } from '#runtime/logger.js';
-import { type FromAgent, type FromApi } from './messages.js';
+import type { Logger } from '#runtime/logger.js';
+import type { FromAgent, FromApi } from './messages.js';
 import { LineSession, type SessionHandlers } from './session.js';
 
 interface ApiLine {

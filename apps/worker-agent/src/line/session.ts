@@ -8,8 +8,8 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { packageRoot } from '#runtime/process-info.js';
-import { type Logger } from '#runtime/logger.js';
-import { type FromAgent, type FromApi } from './messages.js';
+import type { Logger } from '#runtime/logger.js';
+import type { FromAgent, FromApi } from './messages.js';
 
 const FIRST_RETRY_MS = 200;
 const LAST_RETRY_MS = 5000;

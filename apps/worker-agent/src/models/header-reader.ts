@@ -4,7 +4,8 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '#runtime/process-info.js';
 import { type FileFacts } from './file-facts.js';
-import { type HeaderAnswer, type HeaderRequest } from './header-worker.js';
+// As types only: the parser is loaded by the thread alone.
+import type { HeaderAnswer, HeaderRequest } from './header-worker.js';
 
 const DEADLINE_MS = 20_000;
 const HEAP_MB = 1024;
@@ -91,7 +92,10 @@ export class HeaderReader {
   }
 
   private start(): Worker {
-    const worker = new Worker(workerScript(), { resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } });
+    const worker = new Worker(workerScript(), {
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+    });
     // It must not hold up the end of the process.
     worker.unref();
     const lost = (why: string) => {

@@ -1,6 +1,6 @@
-import { type CallEvent } from '../events/call-events.js';
-import { type Recorded } from '../events/envelope.js';
-import { type ModelKey } from '../ids.js';
+import type { CallEvent } from '../events/call-events.js';
+import type { Recorded } from '../events/envelope.js';
+import type { ModelKey } from '../ids.js';
 
 /** One finished call, as placement needs it. Unknown figures are left out. */
 export interface FinishedCall {

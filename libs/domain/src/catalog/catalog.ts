@@ -1,6 +1,6 @@
-import { type CatalogEvent, type FoundModel } from '../events/catalog-events.js';
-import { type Recorded } from '../events/envelope.js';
-import { type ModelKey, type WorkerId } from '../ids.js';
+import type { CatalogEvent, FoundModel } from '../events/catalog-events.js';
+import type { Recorded } from '../events/envelope.js';
+import type { ModelKey, WorkerId } from '../ids.js';
 
 export interface CatalogState {
   readonly workerId: WorkerId;

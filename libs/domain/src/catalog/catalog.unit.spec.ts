@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CatalogEvent, type FoundModel } from '../events/catalog-events.js';
+import type { CatalogEvent, FoundModel } from '../events/catalog-events.js';
 import { modelKey, workerId } from '../ids.js';
 import { LogOf } from '../testing/given.js';
 import { evolveCatalog, initialCatalog, resolveModel } from './catalog.js';

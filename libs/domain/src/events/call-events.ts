@@ -1,5 +1,5 @@
-import { type ApiId, type CallId, type ModelKey, type ResidentId, type WorkerId } from '../ids.js';
-import { type EventOf } from './envelope.js';
+import type { ApiId, CallId, ModelKey, ResidentId, WorkerId } from '../ids.js';
+import type { EventOf } from './envelope.js';
 
 /** Stream `calls-<modelKey>`: counts, sizes and stamps of each call. Never a word of prompt or answer. */
 

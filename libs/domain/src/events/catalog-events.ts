@@ -1,7 +1,7 @@
-import { type Geometry } from '../geometry.js';
-import { type ModelKey } from '../ids.js';
-import { type ModelKind } from '../placement-terms.js';
-import { type EventOf } from './envelope.js';
+import type { Geometry } from '../geometry.js';
+import type { ModelKey } from '../ids.js';
+import type { ModelKind } from '../placement-terms.js';
+import type { EventOf } from './envelope.js';
 
 /** Stream `catalog-<workerId>`: what lies on the machine's disks. */
 

@@ -1,5 +1,5 @@
-import { type ApiId } from '../ids.js';
-import { type EventOf } from './envelope.js';
+import type { ApiId } from '../ids.js';
+import type { EventOf } from './envelope.js';
 
 /** Stream `fleet-apis`: which api processes there are, so that agents can dial them and lost calls can be closed. */
 export type FleetEvent =

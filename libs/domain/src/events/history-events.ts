@@ -1,6 +1,6 @@
-import { type CallId } from '../ids.js';
-import { type DeviceBytes, type PlacementClass } from '../placement-terms.js';
-import { type EventOf } from './envelope.js';
+import type { CallId } from '../ids.js';
+import type { DeviceBytes, PlacementClass } from '../placement-terms.js';
+import type { EventOf } from './envelope.js';
 
 /** Stream `history-<workerId>~<modelKey>`: what was projected and measured of one model on one worker. */
 export type HistoryEvent =

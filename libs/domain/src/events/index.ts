@@ -1,9 +1,9 @@
-import { type CallEvent } from './call-events.js';
-import { type CatalogEvent } from './catalog-events.js';
-import { type FleetEvent, type IdentityEvent } from './fleet-events.js';
-import { type HistoryEvent } from './history-events.js';
-import { type KeyEvent, type OperatorEvent, type PullEvent, type SettingsEvent } from './other-events.js';
-import { type WorkerEvent } from './worker-events.js';
+import type { CallEvent } from './call-events.js';
+import type { CatalogEvent } from './catalog-events.js';
+import type { FleetEvent, IdentityEvent } from './fleet-events.js';
+import type { HistoryEvent } from './history-events.js';
+import type { KeyEvent, OperatorEvent, PullEvent, SettingsEvent } from './other-events.js';
+import type { WorkerEvent } from './worker-events.js';
 
 export * from './call-events.js';
 export * from './catalog-events.js';

@@ -1,4 +1,4 @@
-import { type EventOf } from './envelope.js';
+import type { EventOf } from './envelope.js';
 
 /** Streams `settings-<scope>`, `key-<keyId>`, `operator-<workerId>`, `pull-<workerId>`. */
 export type SettingsEvent = EventOf<

@@ -1,15 +1,15 @@
-import { type CallId, type DecisionId, type DeviceId, type ModelKey, type ResidentId } from '../ids.js';
-import {
-  type Ask,
-  type Contract,
-  type DeviceBytes,
-  type EngineKind,
-  type KvType,
-  type ModelKind,
-  type NeedTerm,
-  type Rung,
+import type { CallId, DecisionId, DeviceId, ModelKey, ResidentId } from '../ids.js';
+import type {
+  Ask,
+  Contract,
+  DeviceBytes,
+  EngineKind,
+  KvType,
+  ModelKind,
+  NeedTerm,
+  Rung,
 } from '../placement-terms.js';
-import { type EventOf } from './envelope.js';
+import type { EventOf } from './envelope.js';
 
 /** Stream `worker-<workerId>`: what the machine is, what was decided for it, what became of it. */
 

@@ -1,6 +1,6 @@
-import { type Recorded } from '../events/envelope.js';
-import { type FleetEvent } from '../events/fleet-events.js';
-import { type ApiId } from '../ids.js';
+import type { Recorded } from '../events/envelope.js';
+import type { FleetEvent } from '../events/fleet-events.js';
+import type { ApiId } from '../ids.js';
 
 export interface KnownApi {
   readonly apiId: ApiId;

@@ -1,6 +1,6 @@
-import { type Recorded } from '../events/envelope.js';
-import { type HistoryEvent, type HistoryEventData } from '../events/history-events.js';
-import { type ModelKey, type WorkerId } from '../ids.js';
+import type { Recorded } from '../events/envelope.js';
+import type { HistoryEvent, HistoryEventData } from '../events/history-events.js';
+import type { ModelKey, WorkerId } from '../ids.js';
 import { classKey, type PlacementClass } from '../placement-terms.js';
 
 /** A figure and the event that it came from. */

@@ -1,7 +1,7 @@
-import { type BerthEvent, type Recorded } from '../events/index.js';
-import { type WorkerEventData } from '../events/worker-events.js';
+import type { BerthEvent, Recorded } from '../events/index.js';
+import type { WorkerEventData } from '../events/worker-events.js';
 import { decisionId, modelKey, residentId, RAM } from '../ids.js';
-import { type Ask, type Contract } from '../placement-terms.js';
+import type { Ask, Contract } from '../placement-terms.js';
 
 /** Makes events as a log would give them back: one stream, rising revisions and positions, a minute apart from 0. */
 export class LogOf<E extends BerthEvent> {

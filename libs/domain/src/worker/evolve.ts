@@ -1,8 +1,8 @@
-import { type Recorded } from '../events/envelope.js';
-import { type PlacementDecidedData, type WorkerEvent } from '../events/worker-events.js';
-import { type DecisionId, type ResidentId, type WorkerId } from '../ids.js';
+import type { Recorded } from '../events/envelope.js';
+import type { PlacementDecidedData, WorkerEvent } from '../events/worker-events.js';
+import type { DecisionId, ResidentId, WorkerId } from '../ids.js';
 import { classKey, placementClassOf } from '../placement-terms.js';
-import { type FailedPlan, type OpenDecision, type Resident, type WorkerState } from './state.js';
+import type { FailedPlan, OpenDecision, Resident, WorkerState } from './state.js';
 
 /** A retried fact can stand in the log twice; retries come soon, so that the last ids are enough. */
 const SEEN_IDS = 512;

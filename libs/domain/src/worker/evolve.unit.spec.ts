@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type WorkerEvent } from '../events/worker-events.js';
+import type { WorkerEvent } from '../events/worker-events.js';
 import { decisionId, residentId, workerId } from '../ids.js';
 import { aDecision, aLoadFailed, aLoadStarted, aReady, LogOf } from '../testing/given.js';
 import { evolveWorker, initialWorker, planKey } from './evolve.js';
-import { type WorkerState } from './state.js';
+import type { WorkerState } from './state.js';
 
 const W = workerId('w');
 const given = () => new LogOf<WorkerEvent>('worker-w');

@@ -1,11 +1,11 @@
-import { type DecisionId, type DeviceId, type ModelKey, type ResidentId, type WorkerId } from '../ids.js';
-import { type Ask, type Contract, type ModelKind, type NeedTerm, type Rung } from '../placement-terms.js';
-import {
-  type DeviceOnWorker,
-  type EngineOnWorker,
-  type EvictionReason,
-  type MeasuredMemory,
-  type PlacementDecidedData,
+import type { DecisionId, DeviceId, ModelKey, ResidentId, WorkerId } from '../ids.js';
+import type { Ask, Contract, ModelKind, NeedTerm, Rung } from '../placement-terms.js';
+import type {
+  DeviceOnWorker,
+  EngineOnWorker,
+  EvictionReason,
+  MeasuredMemory,
+  PlacementDecidedData,
 } from '../events/worker-events.js';
 
 /**
