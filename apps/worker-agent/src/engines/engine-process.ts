@@ -2,13 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import type { MeasuredMemory } from '#domain/events/worker-events.js';
 import type { EngineKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
-import type {
-  EngineExit,
-  EngineStateFile,
-  LoadProgress,
-  ReadyFacts,
-  RunningEngine,
-} from '../ports.js';
+import type { EngineExit, EngineStateFile, LoadProgress, ReadyFacts, RunningEngine } from '../ports.js';
 import type { EngineFolder } from './engine-folder.js';
 import { filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { awaitReady, type Timing } from './readiness.js';

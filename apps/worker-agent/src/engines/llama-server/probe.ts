@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { engineEnvironment, isExecutable } from '../spawn.js';
+import { NEEDED_FLAGS } from './arguments.js';
+import { parseHelp, type KnownFlags } from './help.js';
+
+const PROBE_MS = 20_000;
+
+export interface ServerBinary {
+  readonly path: string;
+  readonly version: string;
+  /** Commit and content: two builds of one version are told apart. */
+  readonly build: string;
+  readonly flags: KnownFlags;
+  /** Names as the binary gives them: `CUDA0`, `Vulkan0`. */
+  readonly devices: readonly string[];
+  /** The oracle beside it, and what it knows. */
+  readonly oracle?: { readonly path: string; readonly flags: KnownFlags };
+}
+
+/**
+ * Asks a binary what it is. `--help` is kept by the content of the file; version and devices are asked each time, since
+ * libraries and hardware change without the file.
+ * @param cacheFolder where the texts are kept.
+ * @throws Error that says what the binary lacks or how it failed.
+ */
+export async function probeServer(path: string, cacheFolder: string): Promise<ServerBinary> {
+  const hash = await contentHash(path);
+  const said = await run(path, ['--version']);
+  const [, version, commit] = /version:\s*(\S+)(?:\s*\(([^)]+)\))?/.exec(said) ?? [];
+  if (version === undefined) throw new Error(`${path} --version does not say a version`);
+  const help = await cached(join(cacheFolder, `llama-server-${hash}-${commit ?? version}.help`), () =>
+    run(path, ['--help']),
+  );
+  const flags = parseHelp(help);
+  const missing = NEEDED_FLAGS.filter((names) => flags.first(...names) === undefined);
+  if (missing.length > 0) {
+    throw new Error(`${path} does not list ${missing.map((names) => names.at(-1)).join(', ')} in --help`);
+  }
+  if (!flags.readsEnvironment('LLAMA_API_KEY') && !flags.has('--api-key-file')) {
+    throw new Error(
+      `${path} takes its key on the command line only, where every user of the machine can read it`,
+    );
+  }
+  const devices = flags.has('--list-devices') ? parseDevices(await run(path, ['--list-devices'])) : [];
+  const oracle = await probeOracle(join(dirname(path), 'llama-fit-params'), cacheFolder);
+  return {
+    path,
+    version,
+    build: `${commit ?? version}-${hash.slice(0, 8)}`,
+    flags,
+    devices,
+    ...(oracle === undefined ? {} : { oracle }),
+  };
+}
+
+async function probeOracle(path: string, cacheFolder: string): Promise<ServerBinary['oracle']> {
+  if (!isExecutable(path)) return undefined;
+  try {
+    const hash = await contentHash(path);
+    const help = await cached(join(cacheFolder, `llama-fit-params-${hash}.help`), () =>
+      run(path, ['--help']),
+    );
+    return { path, flags: parseHelp(help) };
+  } catch {
+    // Without its oracle a server still serves; its plans are then sized from the header and from history.
+    return undefined;
+  }
+}
+
+/** Lines such as `  CUDA0: NVIDIA H200 (143156 MiB, 142000 MiB free)`. */
+export function parseDevices(text: string): readonly string[] {
+  return [...text.matchAll(/^\s*-?\s*(\w+)\s*:.*\(\d+ MiB, \d+ MiB free\)/gm)]
+    .map((match) => match[1] ?? '')
+    .filter((name) => name !== '' && name !== 'CPU');
+}
+
+/** Output and error text of a program that should end by itself at once. @throws Error with its last words. */
+export function run(path: string, args: readonly string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(
+      path,
+      args,
+      {
+        timeout: PROBE_MS,
+        killSignal: 'SIGKILL',
+        maxBuffer: 4 * 1024 * 1024,
+        env: engineEnvironment(process.env, {}),
+      },
+      (error, stdout, stderr) => {
+        if (!error) {
+          resolve(`${stdout}\n${stderr}`);
+          return;
+        }
+        const last = stderr.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
+        const how = error.killed === true ? `did not end within ${PROBE_MS / 1000} s` : 'failed';
+        reject(
+          new Error(
+            `${path} ${args.join(' ')} ${how}${last === '' ? `: ${error.message.trim()}` : `: ${last}`}`,
+          ),
+        );
+      },
+    );
+  });
+}
+
+async function contentHash(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash);
+  return hash.digest('hex').slice(0, 32);
+}
+
+async function cached(file: string, make: () => Promise<string>): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    const text = await make();
+    await writeFile(file, text, { mode: 0o600 });
+    return text;
+  }
+}
