@@ -52,6 +52,8 @@ export interface Contract {
   readonly cores?: readonly number[];
   /** Accelerators used, in order; RAM is not named here. */
   readonly devices: readonly DeviceId[];
+  /** Blocks on each of several devices, in their order (llama.cpp's tensor split); absent with one or none. */
+  readonly blocksByDevice?: readonly number[];
 }
 
 export const NEED_TERMS = [
@@ -105,6 +107,7 @@ export interface PlacementClass {
   readonly microBatch: number;
   readonly flashAttention: boolean;
   readonly engineBuild: string;
+  readonly blocksByDevice?: readonly number[];
 }
 
 /** `<kind>@<build>`, as it stands in a placement class. */
@@ -123,6 +126,7 @@ export function placementClassOf(artifact: string, contract: Contract): Placemen
     microBatch: contract.microBatch,
     flashAttention: contract.flashAttention,
     engineBuild: engineBuildOf(contract.engine),
+    ...(contract.blocksByDevice ? { blocksByDevice: contract.blocksByDevice } : {}),
   };
 }
 
@@ -130,7 +134,7 @@ export function placementClassOf(artifact: string, contract: Contract): Placemen
 export function classKey(c: PlacementClass): string {
   return [
     c.artifact,
-    c.devices.join('+'),
+    c.devices.join('+') + (c.blocksByDevice ? `:${c.blocksByDevice.join('+')}` : ''),
     `gl${c.gpuLayers}`,
     `cm${c.cpuMoeLayers}`,
     c.kvType,

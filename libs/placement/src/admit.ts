@@ -1,9 +1,9 @@
-import { type DeviceId } from '#domain/ids.js';
+import type { DeviceId } from '#domain/ids.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
 import { type EvictionCandidate, evictionSet } from './eviction.js';
 import { devicesOf, type Plan } from './plan.js';
 import { nameOf } from './room.js';
-import { type Snapshot } from './snapshot.js';
+import type { Snapshot } from './snapshot.js';
 
 export type Admission =
   | {

@@ -1,8 +1,8 @@
-import { type Artifact } from '#domain/events/catalog-events.js';
+import type { Artifact } from '#domain/events/catalog-events.js';
 import { type Ask, type ContextAsk, RUNGS } from '#domain/placement-terms.js';
-import { type Resident } from '#domain/worker/state.js';
+import type { Resident } from '#domain/worker/state.js';
 import { type CallOptions, noOptions } from './model-name.js';
-import { type EffectiveSettings } from './settings.js';
+import type { EffectiveSettings } from './settings.js';
 
 /** The low preset, and the smallest context that is ever planned by itself. */
 export const FLOOR_TOKENS = 4096;

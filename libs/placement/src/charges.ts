@@ -1,6 +1,6 @@
 import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
-import { type DeviceBytes, type NeedTerm } from '#domain/placement-terms.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import type { DeviceBytes, NeedTerm } from '#domain/placement-terms.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 
 /** Bytes by device; a device that is not named has none. */
 export type BytesByDevice = ReadonlyMap<DeviceId, number>;

@@ -1,7 +1,7 @@
-import { type FinishedCall } from '#domain/calls/call-history.js';
-import { type BarredWindow } from '#domain/history/history.js';
-import { type ContextAsk } from '#domain/placement-terms.js';
-import { type Room } from './room.js';
+import type { FinishedCall } from '#domain/calls/call-history.js';
+import type { BarredWindow } from '#domain/history/history.js';
+import type { ContextAsk } from '#domain/placement-terms.js';
+import type { Room } from './room.js';
 import { FLOOR_TOKENS } from './ask.js';
 
 /** `auto` takes at least this, or trained when that is smaller. */

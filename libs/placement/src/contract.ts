@@ -1,16 +1,16 @@
-import { type CallHistory } from '#domain/calls/call-history.js';
-import { type FoundModel } from '#domain/events/catalog-events.js';
-import {
-  type DecisionCause,
-  type PlacementDecidedData,
-  type PlacementRefusedData,
+import type { CallHistory } from '#domain/calls/call-history.js';
+import type { FoundModel } from '#domain/events/catalog-events.js';
+import type {
+  DecisionCause,
+  PlacementDecidedData,
+  PlacementRefusedData,
 } from '#domain/events/worker-events.js';
-import { type BerthError } from '#domain/errors.js';
-import { type PairHistory } from '#domain/history/history.js';
-import { type CallId, type DecisionId, type ModelKey, type ResidentId } from '#domain/ids.js';
-import { type Ask, type Contract } from '#domain/placement-terms.js';
-import { type WorkerState } from '#domain/worker/state.js';
-import { type EffectiveSettings } from './settings.js';
+import type { BerthError } from '#domain/errors.js';
+import type { PairHistory } from '#domain/history/history.js';
+import type { CallId, DecisionId, ModelKey, ResidentId } from '#domain/ids.js';
+import type { Ask, Contract } from '#domain/placement-terms.js';
+import type { WorkerState } from '#domain/worker/state.js';
+import type { EffectiveSettings } from './settings.js';
 
 /** What the api knows of a resident that is not in the log: facts of the moment. */
 export interface ResidentActivity {

@@ -1,8 +1,8 @@
-import { type Geometry } from '#domain/geometry.js';
-import { type ResidentId } from '#domain/ids.js';
-import { type WorkerState } from '#domain/worker/state.js';
-import { type ResidentActivity } from './contract.js';
-import { type EffectiveSettings } from './settings.js';
+import type { Geometry } from '#domain/geometry.js';
+import type { ResidentId } from '#domain/ids.js';
+import type { WorkerState } from '#domain/worker/state.js';
+import type { ResidentActivity } from './contract.js';
+import type { EffectiveSettings } from './settings.js';
 import { bytesPerToken } from './weights.js';
 
 /** Measured bytes per second at 1, 2, 3 … cores. */
@@ -10,9 +10,6 @@ export type BandwidthCurve = readonly number[];
 
 /** Below this gain per core one more core is not worth having. */
 const WORTHWHILE_GAIN = 0.03;
-/** Share of the measured memory rate that decoding reaches, and what a token costs beside reading. */
-const DECODE_SHARE = 0.68;
-const TOKEN_SECONDS = 0.005;
 
 export interface Cores {
   /** Physical cores that engines may use: one is kept for the system on machines with 3 or more. */
@@ -95,21 +92,6 @@ function floorCores(settings: Pick<EffectiveSettings, 'cpuFloorCores'>, curve?: 
   const half = Math.max(...curve) / 2;
   const enough = curve.findIndex((rate) => rate >= half);
   return enough < 0 ? 1 : enough + 1;
-}
-
-/**
- * Seconds per output token with weights in RAM before anything was measured: bytes ÷ (0.68 · memory rate) + 5 ms.
- * @returns undefined when the memory rate was not measured.
- */
-export function ramSecondsPerToken(
-  worker: Pick<WorkerState, 'memoryBandwidth' | 'physicalCores'>,
-  geometry: Geometry,
-  threads: number,
-): number | undefined {
-  const measured = worker.memoryBandwidth;
-  if (!measured) return undefined;
-  const rate = Math.min(measured.allGBps, measured.oneCoreGBps * threads) * 1e9;
-  return rate > 0 ? bytesPerToken(geometry) / (DECODE_SHARE * rate) + TOKEN_SECONDS : undefined;
 }
 
 /** Tokens per second of a measured curve: bandwidth at n cores ÷ bytes read per token. */

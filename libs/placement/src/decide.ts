@@ -1,12 +1,12 @@
-import { type Considered, type PlacementDecidedData, type Victim } from '#domain/events/worker-events.js';
-import { type ModelKey } from '#domain/ids.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import type { Considered, PlacementDecidedData, Victim } from '#domain/events/worker-events.js';
+import type { ModelKey } from '#domain/ids.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { approvedArtifacts, whyNotReusable } from './ask.js';
 import { compareText } from './charges.js';
 import { callTokens } from './context.js';
-import { type PlacementInput, type PlacementOutcome, type Ticket } from './contract.js';
+import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { evaluate } from './evaluate.js';
-import { ladderOf, type NotOffered } from './ladder.js';
+import { ladderOf, type NotOffered, type Pins } from './ladder.js';
 import { clip, consideredOf, type Verdict } from './plan.js';
 import { isOverdue } from './queue.js';
 import { type Admitted, rank } from './rank.js';
@@ -87,24 +87,48 @@ interface Looked {
 
 function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
   const { input, approved, accelerators } = snapshot;
+  const pins = pinsOf(input);
   const steps = ladderOf({
     approved,
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators,
     ...(input.ask.allowedRungs ? { allowedRungs: input.ask.allowedRungs } : {}),
+    ...(pins ? { pins } : {}),
   });
-  const looked = steps.map((step) =>
-    step.kind === 'shape' ? { verdict: evaluate(snapshot, step.shape, withBusy) } : { not: step.not },
-  );
+  const placed = new Set<string>();
+  const looked: { readonly verdict?: Verdict; readonly not?: NotOffered }[] = [];
+  for (const step of steps) {
+    if (step.kind === 'not-offered') {
+      looked.push({ not: step.not });
+      continue;
+    }
+    const key = `${step.shape.rung}|${step.shape.artifact.label}`;
+    if (step.shape.fallback && placed.has(key)) continue;
+    const verdict = evaluate(snapshot, step.shape, withBusy);
+    if (verdict.kind === 'admitted') placed.add(key);
+    looked.push({ verdict });
+  }
   return {
     verdicts: looked.flatMap((l) => l.verdict ?? []),
     notOffered: looked.flatMap((l) => l.not ?? []),
     considered: (chosen) =>
-      looked.map(({ verdict, not }) =>
-        verdict ? consideredOf(snapshot, verdict, verdict === chosen) : notOfferedLine(not),
-      ),
+      looked.flatMap(({ verdict, not }) => [
+        ...(verdict ? [consideredOf(snapshot, verdict, verdict === chosen)] : []),
+        ...(not ? [notOfferedLine(not)] : []),
+      ]),
   };
+}
+
+function pinsOf({ ask, settings }: PlacementInput): Pins | undefined {
+  const { gpuBytes, ramBytes } = settings;
+  const pins: Pins = {
+    ...(ask.gpuLayers === undefined ? {} : { gpuLayers: ask.gpuLayers }),
+    ...(ask.cpuMoeLayers === undefined ? {} : { cpuMoeLayers: ask.cpuMoeLayers }),
+    ...(gpuBytes === undefined ? {} : { gpuBytes }),
+    ...(ramBytes === undefined ? {} : { ramBytes }),
+  };
+  return Object.keys(pins).length > 0 ? pins : undefined;
 }
 
 const notOfferedLine = (not: NotOffered): Considered => ({

@@ -6,9 +6,12 @@ import { claimCores, type CoreClaim } from './cores.js';
 import { rememberedFailure } from './failures.js';
 import { DEFAULT_MICRO_BATCH, whyKvTypeRefused } from './kv.js';
 import { offloadOrderOf, type Shape } from './ladder.js';
+import { type Layout, layoutOf } from './layout.js';
 import { needOf } from './need.js';
 import { forecastOf, type Plan, type Verdict } from './plan.js';
-import { type Snapshot } from './snapshot.js';
+import type { Snapshot } from './snapshot.js';
+
+type Claim = Extract<CoreClaim, { ok: true }>;
 
 /**
  * What becomes of one shape: the first of its contexts that is admitted, else the best reason why none is. A context
@@ -25,10 +28,12 @@ export function evaluate(snapshot: Snapshot, shape: Shape, withBusy: boolean): V
     const reason = `a context of ${asked} tokens is asked, and the model is trained for ${trained}`;
     return { kind: 'never', shape, reason, code: 'context_length_exceeded' };
   }
-  const claim = claimCores(input.worker, snapshot.cores, shape.weightsInRam, input.settings);
+  const claim = claimCores(input.worker, snapshot.cores, holdsWeightsInRam(shape), input.settings);
   if (!claim.ok) return { kind: 'blocked', shape, reason: claim.reason };
   return overContexts(snapshot, shape, claim, withBusy);
 }
+
+const holdsWeightsInRam = (shape: Shape): boolean => shape.rung !== 'gpu-only' && shape.rung !== '4bit';
 
 function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
   const { input } = snapshot;
@@ -44,12 +49,7 @@ function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
   });
 }
 
-function overContexts(
-  snapshot: Snapshot,
-  shape: Shape,
-  claim: Extract<CoreClaim, { ok: true }>,
-  withBusy: boolean,
-): Verdict {
+function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: boolean): Verdict {
   let least = 0;
   let largestFound = false;
   let worst: Verdict | undefined;
@@ -59,7 +59,13 @@ function overContexts(
   };
   for (const contextTokens of contextsOf(snapshot, shape)) {
     if (largestFound && contextTokens < least) break;
-    const plan = planOf(snapshot, shape, contextTokens, claim);
+    const arranged = arrange(snapshot, shape, contextTokens, claim);
+    if (arranged.kind !== 'plan') {
+      if (arranged.kind === 'blocked') keep({ kind: 'blocked', shape, reason: arranged.reason });
+      else never ??= { kind: 'never', shape, reason: arranged.reason, code: 'model_cannot_fit' };
+      continue;
+    }
+    const { plan } = arranged;
     const tooLarge = neverFits(snapshot, plan);
     if (tooLarge !== undefined) {
       never = { kind: 'never', plan, shape, reason: tooLarge, code: 'model_cannot_fit' };
@@ -128,13 +134,18 @@ function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
   return `the engine refused ${barred?.contextTokens ?? 0} tokens with no less room than now: ${barred?.reason ?? ''}`;
 }
 
-/** The contract of a shape at a context, and what it takes. */
-export function planOf(
-  snapshot: Snapshot,
-  shape: Shape,
-  contextTokens: number,
-  claim: Extract<CoreClaim, { ok: true }>,
-): Plan {
+type Arranged =
+  | { readonly kind: 'plan'; readonly plan: Plan }
+  | { readonly kind: 'never' | 'blocked'; readonly reason: string };
+
+/** The plan of a shape at a context: its layers laid out, and what it takes. */
+function arrange(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim): Arranged {
+  const planAt = (layout: Layout): Plan => planOf(snapshot, shape, contextTokens, claim, layout);
+  const result = layoutOf(snapshot, shape, (layout, deviceId) => planAt(layout).asked.get(deviceId) ?? 0);
+  return result.ok ? { kind: 'plan', plan: planAt(result.layout) } : result;
+}
+
+function planOf(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim, layout: Layout): Plan {
   const { input } = snapshot;
   const { kvType, slots } = input.ask;
   const llamaServer = shape.engine.kind === 'llama-server';
@@ -145,8 +156,7 @@ export function planOf(
     contextTokens,
     slots,
     kvType,
-    gpuLayers: shape.gpuLayers,
-    cpuMoeLayers: shape.cpuMoeLayers,
+    ...layout,
     microBatch: DEFAULT_MICRO_BATCH,
     // A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context.
     flashAttention: input.model.kind === 'chat' && (kvType !== 'f16' || llamaServer),
@@ -161,8 +171,8 @@ export function planOf(
     process: snapshot.process,
     order: offloadOrderOf(shape.engine),
   });
-  const key = classKey(placementClassOf(shape.artifact.label, contract));
-  const projectable = need.fromHeader && !input.unprojectable.has(key);
+  const projectable =
+    need.fromHeader && !input.unprojectable.has(classKey(placementClassOf(shape.artifact.label, contract)));
   return { shape, contract, need, asked: projectable ? exactBytes(need.terms) : need.bytes, projectable };
 }
 

@@ -1,5 +1,5 @@
-import { type DeviceId } from '#domain/ids.js';
-import { type BytesByDevice } from './charges.js';
+import type { DeviceId } from '#domain/ids.js';
+import type { BytesByDevice } from './charges.js';
 
 interface Candidate {
   readonly band: number;

@@ -1,7 +1,7 @@
-import { type DeviceId, type ModelKey, type ResidentId } from '#domain/ids.js';
+import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { type BytesByDevice, compareText } from './charges.js';
 import { cheapestSet } from './eviction-exact.js';
-import { type EvictionOrder } from './settings.js';
+import type { EvictionOrder } from './settings.js';
 
 /** A resident that may be evicted, with what counts for and against it. */
 export interface EvictionCandidate {

@@ -1,10 +1,10 @@
 import { formatSeconds } from '#domain/units.js';
-import { type FailedPlan, type WorkerState } from '#domain/worker/state.js';
+import type { FailedPlan, WorkerState } from '#domain/worker/state.js';
 import { type Contract, engineBuildOf } from '#domain/placement-terms.js';
-import { type ModelKey } from '#domain/ids.js';
+import type { ModelKey } from '#domain/ids.js';
 import { planKey } from '#domain/worker/evolve.js';
 import { roomGrew } from './context.js';
-import { type Room } from './room.js';
+import type { Room } from './room.js';
 
 const FIRST_BACK_OFF_SECONDS = 30;
 const LONGEST_BACK_OFF_SECONDS = 600;

@@ -1,6 +1,6 @@
-import { type Geometry } from '#domain/geometry.js';
+import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
-import { type PlacementClass } from '#domain/placement-terms.js';
+import type { PlacementClass } from '#domain/placement-terms.js';
 import { blockCache, padCells } from './kv.js';
 import { type OffloadOrder, splitWeights } from './weights.js';
 
@@ -64,7 +64,8 @@ export function headerBytes(
         weightsBytes: sum.weights,
         kvBytes: sum.kv,
         stateBytes: sum.state,
-        computeBytes: deviceId !== RAM || plan.devices.length === 0 ? computeBytes(geometry, plan) : 0,
+        // With every block on cards the host computes next to nothing.
+        computeBytes: deviceId !== RAM || split.firstBlock > 0 ? computeBytes(geometry, plan) : 0,
       },
     ]),
   );

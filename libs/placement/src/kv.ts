@@ -1,5 +1,5 @@
-import { type BlockKind, type Geometry } from '#domain/geometry.js';
-import { type KvType } from '#domain/placement-terms.js';
+import type { BlockKind, Geometry } from '#domain/geometry.js';
+import type { KvType } from '#domain/placement-terms.js';
 
 /** Bytes per cached element; a quantised block of 32 carries its own scale. */
 const ELEMENT_BYTES: Readonly<Record<KvType, number>> = { f16: 2, q8_0: 34 / 32, q4_0: 18 / 32 };

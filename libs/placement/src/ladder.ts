@@ -1,10 +1,19 @@
-import { type Artifact } from '#domain/events/catalog-events.js';
-import { type EngineOnWorker } from '#domain/events/worker-events.js';
-import { type DeviceId } from '#domain/ids.js';
+import type { Artifact } from '#domain/events/catalog-events.js';
+import type { EngineOnWorker } from '#domain/events/worker-events.js';
+import type { DeviceId } from '#domain/ids.js';
 import { type ModelKind, type Rung, RUNGS } from '#domain/placement-terms.js';
+import type { OffloadOrder } from './weights.js';
 import { hasExperts } from './weights.js';
 
-/** One way to place an artifact, before its context is chosen. */
+/** Numbers that an admin fixed: they skip the ladder, and are honoured or refused. */
+export interface Pins {
+  readonly gpuLayers?: number;
+  readonly cpuMoeLayers?: number;
+  readonly gpuBytes?: number;
+  readonly ramBytes?: number;
+}
+
+/** One way to place an artifact on named devices; how many layers go where follows with the context. */
 export interface Shape {
   readonly artifact: Artifact;
   /** Place in the approved list: 0 is the selected artifact. */
@@ -12,10 +21,9 @@ export interface Shape {
   readonly rung: Rung;
   readonly engine: EngineOnWorker;
   readonly devices: readonly DeviceId[];
-  /** −1 stands for all, until the geometry is known. */
-  readonly gpuLayers: number;
-  readonly cpuMoeLayers: number;
-  readonly weightsInRam: boolean;
+  readonly pins?: Pins;
+  /** Looked at only when no shape before it of this artifact and rung was admitted. */
+  readonly fallback: boolean;
 }
 
 export interface NotOffered {
@@ -32,13 +40,14 @@ export type Step =
   | { readonly kind: 'not-offered'; readonly not: NotOffered };
 
 /** Newer llama.cpp counts the output as the first layer; an engine that does not says so. */
-export const offloadOrderOf = (engine: EngineOnWorker): 'blocks-first' | 'output-first' =>
+export const offloadOrderOf = (engine: Pick<EngineOnWorker, 'capabilities'>): OffloadOrder =>
   engine.capabilities.includes('blocks-first') ? 'blocks-first' : 'output-first';
 
 export interface EngineQuestion {
   readonly kind: ModelKind;
   readonly gpu: boolean;
-  readonly moeSplit: boolean;
+  /** Tensors are placed one by one: experts in RAM, or several devices. */
+  readonly split: boolean;
 }
 
 /** The first engine, in order of preference, that can do what the plan needs; else why none can. */
@@ -46,11 +55,7 @@ export function engineFor(
   engines: readonly EngineOnWorker[],
   question: EngineQuestion,
 ): { readonly ok: true; readonly engine: EngineOnWorker } | { readonly ok: false; readonly reason: string } {
-  const needs = [
-    question.kind,
-    ...(question.gpu ? ['gpu'] : []),
-    ...(question.moeSplit ? ['moe-split'] : []),
-  ];
+  const needs = [question.kind, ...(question.gpu ? ['gpu'] : []), ...(question.split ? ['moe-split'] : [])];
   const engine = engines.find((e) => needs.every((need) => e.capabilities.includes(need)));
   if (engine) return { ok: true, engine };
   if (engines.length === 0) return { ok: false, reason: 'no engine is installed on this worker' };
@@ -61,59 +66,141 @@ export function engineFor(
 }
 
 export interface LadderQuestion {
+  /** Best first. */
   readonly approved: readonly Artifact[];
   readonly kind: ModelKind;
   readonly engines: readonly EngineOnWorker[];
+  /** Most room first. */
   readonly accelerators: readonly DeviceId[];
   readonly allowedRungs?: readonly Rung[];
+  readonly pins?: Pins;
 }
 
 /** Every rung of every approved artifact, in the ladder's order, as shapes to try or with the reason why not. */
 export function ladderOf(question: LadderQuestion): readonly Step[] {
-  return question.approved.flatMap((artifact, q) => artifactSteps(question, artifact, q));
+  const four = question.approved.findIndex((a, q) => q > 0 && isFourBit(a));
+  return question.approved.flatMap((artifact, q) => new ArtifactLadder(question, artifact, q, four).steps());
 }
 
-function artifactSteps(question: LadderQuestion, artifact: Artifact, q: number): readonly Step[] {
-  const no = (rung: Rung, reason: string, terminal?: NotOffered['terminal']): Step => ({
-    kind: 'not-offered',
-    not: { artifact, q, rung, reason, ...(terminal ? { terminal } : {}) },
-  });
-  const bad = artifact.broken ?? (artifact.complete ? undefined : 'some of its files are missing');
-  const allowed = RUNGS.filter((rung) => question.allowedRungs?.includes(rung) ?? true);
-  if (bad !== undefined) return [no(allowed[0] ?? 'ram-only', bad, 'bad_artifact')];
-  const steps: Step[] = [];
-  for (const rung of RUNGS) {
-    if (!allowed.includes(rung)) steps.push(no(rung, 'the settings or the call do not allow it'));
-    else steps.push(...rungSteps(question, artifact, q, rung, no));
+/** `Q4_K_M`, `IQ4_XS`, `MXFP4`: a form of about four bits per weight. */
+export const isFourBit = (artifact: Artifact): boolean =>
+  /(^|[^0-9])(i?q4|mxfp4|nvfp4|int4|4bit)/i.test(artifact.label);
+
+class ArtifactLadder {
+  constructor(
+    private readonly question: LadderQuestion,
+    private readonly artifact: Artifact,
+    private readonly q: number,
+    /** Place of the 4-bit form that the rung `4bit` of the selected artifact stands for; negative without one. */
+    private readonly fourBitPlace: number,
+  ) {}
+
+  steps(): readonly Step[] {
+    const { allowedRungs, pins } = this.question;
+    const broken = whyBroken(this.artifact);
+    const allowed = RUNGS.filter((rung) => allowedRungs?.includes(rung) ?? true);
+    if (broken !== undefined) return [this.no(allowed[0] ?? 'ram-only', broken, 'bad_artifact')];
+    if (pins) return this.pinned(pins, allowed);
+    return RUNGS.flatMap((rung) =>
+      allowed.includes(rung) ? this.rung(rung) : [this.no(rung, 'the settings or the call do not allow it')],
+    );
   }
-  return steps;
+
+  private rung(rung: Rung): readonly Step[] {
+    const { accelerators } = this.question;
+    if (rung === 'ram-only') return [this.shape(rung, [])];
+    if (accelerators.length === 0) return [this.no(rung, 'the worker has no accelerator')];
+    switch (rung) {
+      case 'gpu-only':
+        if (this.q === this.fourBitPlace && this.fourBitAllowed())
+          return [this.no(rung, 'looked at as the 4-bit form of the selected artifact')];
+        return this.onCards(rung, this.artifact, this.q);
+      case '4bit': {
+        const four = this.question.approved[this.fourBitPlace];
+        if (this.q > 0) return [];
+        if (!four) return [this.no(rung, 'no 4-bit form of it is approved')];
+        const broken = whyBroken(four);
+        return broken === undefined
+          ? this.onCards(rung, four, this.fourBitPlace)
+          : [this.no(rung, `its 4-bit form ${four.label}: ${broken}`)];
+      }
+      case 'moe':
+        if (!this.artifact.geometry) return [this.no(rung, 'its header could not be read')];
+        if (!hasExperts(this.artifact.geometry)) return [this.no(rung, 'the model has no experts to split')];
+        return accelerators.map((device) => this.shape(rung, [device]));
+      case 'max-ram':
+      case 'max-gpu':
+        if (!this.artifact.geometry) return [this.no(rung, 'its header could not be read')];
+        return [
+          this.shape(rung, accelerators.slice(0, 1)),
+          ...(accelerators.length > 1 ? [this.shape(rung, accelerators, true)] : []),
+        ];
+    }
+  }
+
+  private fourBitAllowed(): boolean {
+    return this.question.allowedRungs?.includes('4bit') ?? true;
+  }
+
+  /** One device first, then the fewest that hold it. */
+  private onCards(rung: Rung, artifact: Artifact, q: number): readonly Step[] {
+    const { accelerators } = this.question;
+    const one = accelerators.map((device) => this.shape(rung, [device], false, artifact, q));
+    const more = accelerators
+      .slice(1)
+      .map((_, i) => this.shape(rung, accelerators.slice(0, i + 2), true, artifact, q));
+    return [...one, ...more];
+  }
+
+  /** Pins name the layers or the bytes: one shape, under the rung that it amounts to. */
+  private pinned(pins: Pins, allowed: readonly Rung[]): readonly Step[] {
+    const { accelerators } = this.question;
+    const rung = rungOfPins(pins, this.artifact);
+    if (!allowed.includes(rung))
+      return [this.no(rung, 'the pins of this pair amount to it, and it is not allowed')];
+    if (rung === 'ram-only') return [this.shape(rung, [], false, this.artifact, this.q, pins)];
+    if (accelerators.length === 0)
+      return [this.no(rung, 'layers or bytes are pinned to an accelerator, and the worker has none')];
+    const one = accelerators.map((d) => this.shape(rung, [d], false, this.artifact, this.q, pins));
+    const all =
+      accelerators.length > 1 ? [this.shape(rung, accelerators, true, this.artifact, this.q, pins)] : [];
+    return [...one, ...all];
+  }
+
+  private shape(
+    rung: Rung,
+    devices: readonly DeviceId[],
+    fallback = false,
+    artifact = this.artifact,
+    q = this.q,
+    pins?: Pins,
+  ): Step {
+    const { kind, engines } = this.question;
+    const split = rung === 'moe' || devices.length > 1 || (pins?.cpuMoeLayers ?? 0) > 0;
+    const chosen = engineFor(engines, { kind, gpu: devices.length > 0, split });
+    if (!chosen.ok)
+      return this.no(rung, chosen.reason, rung === 'ram-only' ? 'incompatible_engine' : undefined);
+    const shape: Shape = { artifact, q, rung, engine: chosen.engine, devices, fallback };
+    return { kind: 'shape', shape: pins ? { ...shape, pins } : shape };
+  }
+
+  private no(rung: Rung, reason: string, terminal?: NotOffered['terminal']): Step {
+    const not = { artifact: this.artifact, q: this.q, rung, reason };
+    return { kind: 'not-offered', not: terminal ? { ...not, terminal } : not };
+  }
 }
 
-function rungSteps(
-  question: LadderQuestion,
-  artifact: Artifact,
-  q: number,
-  rung: Rung,
-  no: (rung: Rung, reason: string, terminal?: NotOffered['terminal']) => Step,
-): readonly Step[] {
-  const { accelerators, engines, kind } = question;
-  if (rung === 'ram-only') {
-    const chosen = engineFor(engines, { kind, gpu: false, moeSplit: false });
-    if (!chosen.ok) return [no(rung, chosen.reason, 'incompatible_engine')];
-    const shape: Shape = {
-      artifact,
-      q,
-      rung,
-      engine: chosen.engine,
-      devices: [],
-      gpuLayers: 0,
-      cpuMoeLayers: 0,
-      weightsInRam: true,
-    };
-    return [{ kind: 'shape', shape }];
+const whyBroken = (artifact: Artifact): string | undefined =>
+  artifact.broken ?? (artifact.complete ? undefined : 'some of its files are missing');
+
+function rungOfPins(pins: Pins, artifact: Artifact): Rung {
+  const moe = artifact.geometry !== undefined && hasExperts(artifact.geometry);
+  if (pins.cpuMoeLayers !== undefined && pins.cpuMoeLayers > 0) return 'moe';
+  if (pins.gpuLayers === 0 || (pins.gpuLayers === undefined && pins.gpuBytes === 0)) return 'ram-only';
+  if (pins.gpuLayers !== undefined) {
+    const blocks = artifact.geometry?.blocks.length ?? 0;
+    return pins.gpuLayers < 0 || pins.gpuLayers > blocks ? 'gpu-only' : 'max-gpu';
   }
-  if (accelerators.length === 0) return [no(rung, 'the worker has no accelerator')];
-  if (rung === 'moe' && !(artifact.geometry && hasExperts(artifact.geometry)))
-    return [no(rung, 'the model has no experts to split')];
-  return [no(rung, 'not planned yet on accelerators')];
+  if (moe && pins.cpuMoeLayers === undefined) return 'moe';
+  return pins.gpuBytes === undefined ? 'max-ram' : 'max-gpu';
 }

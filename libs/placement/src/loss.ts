@@ -1,4 +1,4 @@
-import { type CallHistory } from '#domain/calls/call-history.js';
+import type { CallHistory } from '#domain/calls/call-history.js';
 import { median, type PairHistory } from '#domain/history/history.js';
 import { classKey, type PlacementClass } from '#domain/placement-terms.js';
 

@@ -1,7 +1,7 @@
 import { berthError } from '#domain/errors.js';
 import { KV_TYPES, type KvType, type Rung } from '#domain/placement-terms.js';
 import { err, ok, type Result } from '#domain/result.js';
-import { type SettingsPatch } from './setting-levels.js';
+import type { SettingsPatch } from './setting-levels.js';
 
 /** What a call asks of placement beside its model: taken off before the engine sees the name. */
 export interface CallOptions {

@@ -1,7 +1,7 @@
-import { type Artifact } from '#domain/events/catalog-events.js';
-import { type Geometry } from '#domain/geometry.js';
-import { type Fact, type PairHistory } from '#domain/history/history.js';
-import { type HistoryEventData } from '#domain/events/history-events.js';
+import type { Artifact } from '#domain/events/catalog-events.js';
+import type { Geometry } from '#domain/geometry.js';
+import type { Fact, PairHistory } from '#domain/history/history.js';
+import type { HistoryEventData } from '#domain/events/history-events.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import {
   type Basis,
@@ -15,7 +15,7 @@ import {
 } from '#domain/placement-terms.js';
 import { type BytesByDevice, compareText, sumOf, termsByDevice, unknownDevices } from './charges.js';
 import { type HeaderBytes, headerBytes } from './header.js';
-import { type OffloadOrder } from './weights.js';
+import type { OffloadOrder } from './weights.js';
 
 type Measured = Fact<HistoryEventData<'LoadMeasured'>>;
 type Projected = Fact<HistoryEventData<'LoadProjected'>>;

@@ -1,15 +1,15 @@
-import { type Considered } from '#domain/events/worker-events.js';
-import { type DeviceId } from '#domain/ids.js';
+import type { Considered } from '#domain/events/worker-events.js';
+import type { DeviceId } from '#domain/ids.js';
 import { type Contract, placementClassOf } from '#domain/placement-terms.js';
-import { type BytesByDevice } from './charges.js';
-import { type EvictionCandidate } from './eviction.js';
-import { type Remembered } from './failures.js';
-import { type Shape } from './ladder.js';
+import type { BytesByDevice } from './charges.js';
+import type { EvictionCandidate } from './eviction.js';
+import type { Remembered } from './failures.js';
+import { offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
-import { type Need } from './need.js';
+import type { Need } from './need.js';
 import { outputSeconds, pricedOutputTokens } from './predict.js';
-import { type Snapshot } from './snapshot.js';
-import { ramSecondsPerToken } from './cores.js';
+import type { Snapshot } from './snapshot.js';
+import { estimatedSecondsPerToken } from './speed.js';
 
 /** Output tokens that an estimate is priced at when neither the call nor the history says. */
 const GUESSED_OUTPUT_TOKENS = 256;
@@ -63,22 +63,22 @@ export type Verdict =
 export const weightsBytesOf = (need: Need): number =>
   need.terms.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
 
-/** Predicted seconds of a plan, from this model's measured rates, else from the machine's memory rate. */
+/** Predicted seconds of a plan: from this model's measured rates, else from the memory rates of where it lies. */
 export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: number): Forecast {
   const { input, rates } = snapshot;
   const klass = placementClassOf(plan.shape.artifact.label, plan.contract);
   const load = loadSeconds(input.history, klass, weightsBytesOf(plan.need));
-  const ticket = input.ticket ?? { promptTokens: 0 };
-  const measured = outputSeconds(rates, ticket);
+  const measured = ratesBelongTo(snapshot, plan)
+    ? outputSeconds(rates, input.ticket ?? { promptTokens: 0 })
+    : undefined;
   if (measured !== undefined) {
     const estimated = load.basis === 'estimated';
     return { readyInSeconds, loadSeconds: load.seconds, outputSeconds: measured, estimated };
   }
-  const geometry = plan.shape.artifact.geometry;
+  const { shape, contract } = plan;
+  const geometry = shape.artifact.geometry;
   const perToken =
-    geometry && plan.shape.weightsInRam
-      ? ramSecondsPerToken(input.worker, geometry, plan.contract.threads)
-      : undefined;
+    geometry && estimatedSecondsPerToken(input.worker, geometry, contract, offloadOrderOf(shape.engine));
   const tokens = pricedOutputTokens(rates, input.ticket?.maxTokens) ?? GUESSED_OUTPUT_TOKENS;
   return {
     readyInSeconds,
@@ -87,6 +87,24 @@ export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: numbe
     estimated: true,
   };
 }
+
+/**
+ * A model's calls are measured where it ran: their rates say nothing of another kind of place. The last measured load
+ * tells which kind that was.
+ */
+function ratesBelongTo(snapshot: Snapshot, plan: Plan): boolean {
+  if (snapshot.accelerators.length === 0) return true;
+  const last = [...snapshot.input.history.measured.values()].reduce<Measured | undefined>(
+    (a, b) => (a && a.at > b.at ? a : b),
+    undefined,
+  );
+  return last !== undefined && familyOf(last.value.class) === familyOf(plan.contract);
+}
+
+type Measured = Snapshot['input']['history']['measured'] extends ReadonlyMap<string, infer F> ? F : never;
+
+const familyOf = (c: Pick<Contract, 'devices' | 'gpuLayers' | 'cpuMoeLayers'>): string =>
+  [c.devices.join('+'), c.gpuLayers, c.cpuMoeLayers].join('|');
 
 /** T: predicted seconds to the end of the output; undefined when the output is unknown. */
 export const totalSeconds = (forecast: Forecast): number | undefined =>
@@ -109,6 +127,7 @@ export function consideredOf(snapshot: Snapshot, verdict: Verdict, chosen: boole
   return {
     artifact: shape.artifact.label,
     rung: shape.rung,
+    ...(shape.devices.length > 0 ? { devices: shape.devices } : {}),
     ...(plan
       ? {
           contextTokens: plan.contract.contextTokens,

@@ -1,9 +1,9 @@
-import { type CallHistory } from '#domain/calls/call-history.js';
+import type { CallHistory } from '#domain/calls/call-history.js';
 import { median, type PairHistory } from '#domain/history/history.js';
-import { type ModelKey, type ResidentId } from '#domain/ids.js';
+import type { ModelKey, ResidentId } from '#domain/ids.js';
 import { placementClassOf } from '#domain/placement-terms.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
-import { type ResidentActivity, type Ticket } from './contract.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
+import type { ResidentActivity, Ticket } from './contract.js';
 import { loadSeconds } from './loss.js';
 import { residentsById } from './charges.js';
 

@@ -1,8 +1,8 @@
-import { type CallId } from '#domain/ids.js';
-import { type Ticket } from './contract.js';
+import type { CallId } from '#domain/ids.js';
+import type { Ticket } from './contract.js';
 import { compareText } from './charges.js';
 import { etaSeconds, type Prediction } from './predict.js';
-import { type EffectiveSettings } from './settings.js';
+import type { EffectiveSettings } from './settings.js';
 
 /** α: seconds that each later arrival adds, so that overtaking is bounded. */
 export const ALPHA_SECONDS_PER_PLACE = 0.1;

@@ -1,6 +1,6 @@
-import { type Goal } from './settings.js';
+import type { Goal } from './settings.js';
 import { totalSeconds, type Verdict } from './plan.js';
-import { type EffectiveSettings } from './settings.js';
+import type { EffectiveSettings } from './settings.js';
 
 export type Admitted = Extract<Verdict, { kind: 'admitted' }>;
 

@@ -1,10 +1,10 @@
-import { type Considered, type PlacementRefusedData } from '#domain/events/worker-events.js';
+import type { Considered, PlacementRefusedData } from '#domain/events/worker-events.js';
 import { berthError, type ErrorCode, ERROR_CODES } from '#domain/errors.js';
-import { type PlacementOutcome } from './contract.js';
+import type { PlacementOutcome } from './contract.js';
 import { clip, type Verdict } from './plan.js';
-import { type NotOffered } from './ladder.js';
+import type { NotOffered } from './ladder.js';
 import { waitedSeconds } from './queue.js';
-import { type Snapshot } from './snapshot.js';
+import type { Snapshot } from './snapshot.js';
 import { count } from './text.js';
 import { workingOf } from './working.js';
 

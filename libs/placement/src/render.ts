@@ -1,11 +1,11 @@
-import {
-  type Considered,
-  type PlacementDecidedData,
-  type PlacementRefusedData,
-  type Working,
+import type {
+  Considered,
+  PlacementDecidedData,
+  PlacementRefusedData,
+  Working,
 } from '#domain/events/worker-events.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
-import { type Basis, type NeedTerm, type NeedTermName, type Rung } from '#domain/placement-terms.js';
+import type { Basis, NeedTerm, NeedTermName, Rung } from '#domain/placement-terms.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
 import { termsByDevice } from './charges.js';
 import { columns, count, wrap } from './text.js';
@@ -210,11 +210,12 @@ const OUTCOME_WORDS: Readonly<Record<Considered['outcome'], string>> = {
 
 function consideredLine(c: Considered): readonly string[] {
   const tokens = c.contextTokens === undefined ? '' : `, ${count(c.contextTokens)} tokens`;
+  const cards = c.devices ? ` on ${c.devices.join(' and ')}` : '';
   const needs = c.needBytes === undefined ? '' : `, needs ${formatBytes(c.needBytes)}`;
   const free = c.roomBytes === undefined ? '' : ` of ${formatBytes(c.roomBytes)} free`;
   const seconds = c.predictedSeconds === undefined ? '' : `, ${formatSeconds(c.predictedSeconds)} to the end`;
   return wrap(
-    `${c.artifact} ${c.rung}${tokens}${needs}${free}${seconds}: ${OUTCOME_WORDS[c.outcome]}, ${c.reason}`,
+    `${c.artifact} ${c.rung}${cards}${tokens}${needs}${free}${seconds}: ${OUTCOME_WORDS[c.outcome]}, ${c.reason}`,
     '    ',
     '  ',
   );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type PlacementRefusedData } from '#domain/events/worker-events.js';
+import type { PlacementRefusedData } from '#domain/events/worker-events.js';
 import { MIB } from '#domain/units.js';
 import { decide } from './decide.js';
 import { renderDecision } from './render.js';

@@ -1,5 +1,5 @@
 import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { type BytesByDevice, type Charge, chargesOf } from './charges.js';
 
 /** What a device has now, with every figure that its room came from. */

@@ -1,5 +1,5 @@
 import { RUNGS } from '#domain/placement-terms.js';
-import { type EffectiveSettings } from './settings.js';
+import type { EffectiveSettings } from './settings.js';
 
 /** What a level sets; absent means automatic. Keys override one by one. */
 export type SettingsPatch = { readonly [K in keyof EffectiveSettings]?: EffectiveSettings[K] };

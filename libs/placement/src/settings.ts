@@ -1,4 +1,4 @@
-import { type Ask, type ContextAsk, type KvType, type Rung } from '#domain/placement-terms.js';
+import type { Ask, ContextAsk, KvType, Rung } from '#domain/placement-terms.js';
 
 export const GOALS = ['quality', 'fast', 'resident'] as const;
 export type Goal = (typeof GOALS)[number];

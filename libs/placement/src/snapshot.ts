@@ -1,13 +1,13 @@
-import { type Artifact } from '#domain/events/catalog-events.js';
+import type { Artifact } from '#domain/events/catalog-events.js';
 import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
 import { placementClassOf } from '#domain/placement-terms.js';
-import { type Resident } from '#domain/worker/state.js';
+import type { Resident } from '#domain/worker/state.js';
 import { approvedArtifacts } from './ask.js';
-import { type BytesByDevice, type Charge, chargesOf, residentsById } from './charges.js';
+import { type BytesByDevice, type Charge, chargesOf, compareText, residentsById } from './charges.js';
 import { callTokens } from './context.js';
-import { type PlacementInput, type ResidentPolicy } from './contract.js';
+import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type Cores, coresOf } from './cores.js';
-import { type EvictionCandidate } from './eviction.js';
+import type { EvictionCandidate } from './eviction.js';
 import { callRate, expectedLoss, loadSeconds, meanWaitSeconds } from './loss.js';
 import { type ProcessFigures, processFigures } from './need.js';
 import { type Rates, ratesOf } from './predict.js';
@@ -30,6 +30,7 @@ export interface Snapshot {
   readonly input: PlacementInput;
   /** Best first; the place is a plan's q. */
   readonly approved: readonly Artifact[];
+  /** Most room first. */
   readonly accelerators: readonly DeviceId[];
   readonly charges: ReadonlyMap<ResidentId, Charge>;
   readonly rooms: ReadonlyMap<DeviceId, Room>;
@@ -50,9 +51,12 @@ export interface Snapshot {
 export function snapshotOf(input: PlacementInput): Snapshot {
   const { worker, model } = input;
   const charges = chargesOf(worker);
-  const accelerators = acceleratorsOf(worker);
-  const roomList = [RAM, ...accelerators].map((deviceId) => roomOf(worker, deviceId, charges));
+  const roomList = [RAM, ...acceleratorsOf(worker)].map((deviceId) => roomOf(worker, deviceId, charges));
   const rooms = new Map(roomList.map((room) => [room.deviceId, room]));
+  const accelerators = roomList
+    .filter((room) => room.deviceId !== RAM)
+    .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
+    .map((room) => room.deviceId);
   const residents = residentsById(worker);
   const own = residents.filter((r) => r.modelKey === model.modelKey && !r.leaving);
   const credit = new Map<DeviceId, number>();

@@ -1,6 +1,6 @@
-import { type PlacementDecidedData } from '#domain/events/worker-events.js';
+import type { PlacementDecidedData } from '#domain/events/worker-events.js';
 import { formatBytes } from '#domain/units.js';
-import { type WorkerState } from '#domain/worker/state.js';
+import type { WorkerState } from '#domain/worker/state.js';
 import { chargesOf, termsByDevice, unknownDevices } from './charges.js';
 import { nameOf, roomOf } from './room.js';
 

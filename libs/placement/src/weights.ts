@@ -1,4 +1,4 @@
-import { type Geometry } from '#domain/geometry.js';
+import type { Geometry } from '#domain/geometry.js';
 
 /**
  * Which blocks `gpuLayers` puts on the card depends on the engine's build: `blocks-first` counts blocks only,

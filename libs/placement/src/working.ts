@@ -1,6 +1,6 @@
-import { type Considered, type Working } from '#domain/events/worker-events.js';
+import type { Considered, Working } from '#domain/events/worker-events.js';
 import { clip } from './plan.js';
-import { type Snapshot } from './snapshot.js';
+import type { Snapshot } from './snapshot.js';
 
 /** Raised whenever the rules change what they would decide. */
 export const POLICY_VERSION = 1;

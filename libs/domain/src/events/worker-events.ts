@@ -29,6 +29,8 @@ export interface DeviceOnWorker {
   readonly totalBytes: number;
   readonly driverReservedBytes?: number;
   readonly computeCapability?: string;
+  /** Measured rate of its memory. */
+  readonly memoryGBps?: number;
 }
 
 export interface DeviceRoom {
@@ -48,6 +50,8 @@ export interface Victim {
 export interface Considered {
   readonly artifact: string;
   readonly rung: Rung;
+  /** Accelerators that it would use; left out when it uses none. */
+  readonly devices?: readonly DeviceId[];
   readonly contextTokens?: number;
   readonly kvType?: KvType;
   readonly outcome: 'chosen' | 'admitted' | 'refused' | 'not-offered';

@@ -1,7 +1,7 @@
 import { type CallHistory, initialCalls } from '#domain/calls/call-history.js';
-import { type Artifact, type FoundModel } from '#domain/events/catalog-events.js';
-import { type PlacementDecidedData } from '#domain/events/worker-events.js';
-import { type BlockKind, type Geometry } from '#domain/geometry.js';
+import type { Artifact, FoundModel } from '#domain/events/catalog-events.js';
+import type { PlacementDecidedData } from '#domain/events/worker-events.js';
+import type { BlockKind, Geometry } from '#domain/geometry.js';
 import { initialHistory, type PairHistory } from '#domain/history/history.js';
 import {
   callId,
@@ -24,8 +24,8 @@ import {
 } from '#domain/placement-terms.js';
 import { GIB, MIB } from '#domain/units.js';
 import { initialWorker } from '#domain/worker/evolve.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
-import { type PlacementInput, type Ticket } from '../contract.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
+import type { PlacementInput, Ticket } from '../contract.js';
 import { defaultSettings } from '../setting-levels.js';
 
 /** Builders for tests: a small machine without accelerator, and models that fit it. Not exported by the library. */

@@ -1,0 +1,169 @@
+import type { Geometry } from '#domain/geometry.js';
+import { type DeviceId, RAM } from '#domain/ids.js';
+import { formatBytes } from '#domain/units.js';
+import type { Shape } from './ladder.js';
+import type { Snapshot } from './snapshot.js';
+
+/** Which layers of a plan go where. */
+export interface Layout {
+  readonly gpuLayers: number;
+  readonly cpuMoeLayers: number;
+  readonly blocksByDevice?: readonly number[];
+}
+
+export type LayoutResult =
+  | { readonly ok: true; readonly layout: Layout }
+  | { readonly ok: false; readonly kind: 'never' | 'blocked'; readonly reason: string };
+
+/** Bytes that a layout of the shape would take on a device. */
+export type Price = (layout: Layout, deviceId: DeviceId) => number;
+
+/**
+ * The layers of a shape. `moe`: the most experts on the card that its room takes, down to none. `max-ram`: the fewest
+ * layers on the card that bring the rest into the room of RAM. `max-gpu`: the most that the room of the card takes.
+ */
+export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): LayoutResult {
+  const geometry = shape.artifact.geometry;
+  const all = (geometry?.blocks.length ?? 0) + 1;
+  const on = (gpuLayers: number, cpuMoeLayers = 0): Layout =>
+    spread(snapshot, shape, { gpuLayers, cpuMoeLayers });
+  if (shape.pins) return pinnedLayout(shape, geometry, price, on, all);
+  switch (shape.rung) {
+    case 'ram-only':
+      return { ok: true, layout: on(0) };
+    case 'gpu-only':
+    case '4bit':
+      return { ok: true, layout: on(all) };
+    case 'moe': {
+      const n = all - 1;
+      const experts = least(0, n, (kept) =>
+        shape.devices.every((d) => price(on(all, kept), d) <= free(snapshot, d)),
+      );
+      if (experts === 0)
+        return { ok: false, kind: 'never', reason: 'all its experts fit the card: that is gpu-only' };
+      return { ok: true, layout: on(all, experts ?? n) };
+    }
+    case 'max-ram': {
+      const layers = least(0, all, (l) => price(on(l), RAM) <= free(snapshot, RAM));
+      if (layers === 0) return { ok: false, kind: 'never', reason: 'all of it fits RAM: that is ram-only' };
+      return layers === undefined
+        ? {
+            ok: false,
+            kind: 'blocked',
+            reason: `${formatBytes(free(snapshot, RAM))} of RAM do not hold what must be there`,
+          }
+        : { ok: true, layout: on(layers) };
+    }
+    case 'max-gpu': {
+      const fewer = least(0, all, (off) =>
+        shape.devices.every((d) => price(on(all - off), d) <= free(snapshot, d)),
+      );
+      const layers = all - (fewer ?? all);
+      if (layers === all)
+        return { ok: false, kind: 'never', reason: 'all of it fits the card: that is gpu-only' };
+      return layers === 0
+        ? { ok: false, kind: 'blocked', reason: 'the room of the card holds no layer with its cache' }
+        : { ok: true, layout: on(layers) };
+    }
+  }
+}
+
+/** What a device has for this plan without evicting anyone; nothing when its room is unknown. */
+export const free = (snapshot: Snapshot, deviceId: DeviceId): number => {
+  const room = snapshot.rooms.get(deviceId);
+  return room?.roomBytes === undefined
+    ? 0
+    : Math.max(0, room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0));
+};
+
+/** The least n in [from, to] for which `holds`, which stays true once it is; undefined when it never is. */
+export function least(from: number, to: number, holds: (n: number) => boolean): number | undefined {
+  if (!holds(to)) return undefined;
+  let low = from;
+  let high = to;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Splits the offloaded blocks over several devices in proportion to their room. */
+function spread(snapshot: Snapshot, shape: Shape, layout: Layout): Layout {
+  const blocks = shape.artifact.geometry?.blocks.length ?? 0;
+  if (shape.devices.length < 2 || blocks === 0) return layout;
+  const offloaded = Math.max(0, Math.min(blocks, layout.gpuLayers > blocks ? blocks : layout.gpuLayers - 1));
+  const rooms = shape.devices.map((d) => {
+    const room = snapshot.rooms.get(d);
+    return Math.max(1, free(snapshot, d) || (room?.limitBytes ?? 0));
+  });
+  return { ...layout, blocksByDevice: shares(offloaded, rooms) };
+}
+
+/** Whole shares in proportion to the weights, by largest remainder; the earlier one of equals. */
+export function shares(total: number, weights: readonly number[]): readonly number[] {
+  const sum = weights.reduce((a, b) => a + b, 0);
+  const exact = weights.map((w) => (total * w) / sum);
+  const whole = exact.map(Math.floor);
+  const order = exact
+    .map((value, i) => ({ i, rest: value - Math.floor(value) }))
+    .sort((a, b) => b.rest - a.rest || a.i - b.i);
+  let left = total - whole.reduce((a, b) => a + b, 0);
+  for (const { i } of order) {
+    if (left-- <= 0) break;
+    whole[i] = (whole[i] ?? 0) + 1;
+  }
+  return whole;
+}
+
+/** Pinned layers are taken as they are; pinned bytes are a budget that is honoured or refused. */
+function pinnedLayout(
+  shape: Shape,
+  geometry: Geometry | undefined,
+  price: Price,
+  on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
+  all: number,
+): LayoutResult {
+  const { gpuLayers, cpuMoeLayers, gpuBytes, ramBytes } = shape.pins ?? {};
+  const n = all - 1;
+  if (gpuLayers !== undefined && gpuLayers > all)
+    return {
+      ok: false,
+      kind: 'never',
+      reason: `${gpuLayers} GPU layers are pinned, and the model has ${all}`,
+    };
+  if (cpuMoeLayers !== undefined && cpuMoeLayers > n)
+    return {
+      ok: false,
+      kind: 'never',
+      reason: `${cpuMoeLayers} expert layers are pinned to RAM, and the model has ${n}`,
+    };
+  const within = (layout: Layout): boolean =>
+    (gpuBytes === undefined || shape.devices.reduce((sum, d) => sum + price(layout, d), 0) <= gpuBytes) &&
+    (ramBytes === undefined || price(layout, RAM) <= ramBytes);
+  const fixed = gpuLayers !== undefined || cpuMoeLayers !== undefined || shape.rung === 'ram-only';
+  const layers = shape.rung === 'ram-only' ? 0 : gpuLayers === undefined || gpuLayers < 0 ? all : gpuLayers;
+  const candidates = fixed
+    ? [on(layers, cpuMoeLayers ?? 0)]
+    : shape.rung === 'moe'
+      ? range(0, n).map((kept) => on(all, kept))
+      : range(0, all).map((l) => on(ramBytes === undefined ? all - l : l));
+  const layout = candidates.find(within);
+  if (layout) return { ok: true, layout };
+  const budgets = [
+    ...(gpuBytes === undefined ? [] : [`${formatBytes(gpuBytes)} on the card`]),
+    ...(ramBytes === undefined ? [] : [`${formatBytes(ramBytes)} of RAM`]),
+  ].join(' and ');
+  const nearest = candidates.at(-1);
+  const needs = nearest
+    ? [RAM, ...shape.devices]
+        .map((d) => `${formatBytes(price(nearest, d))} of ${d === RAM ? 'RAM' : d}`)
+        .join(', ')
+    : 'more';
+  const what = geometry ? '' : ' (its header could not be read)';
+  return { ok: false, kind: 'never', reason: `${budgets} are pinned, and it takes ${needs}${what}` };
+}
+
+const range = (from: number, to: number): readonly number[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i);
