@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type Server } from 'node:http';
+import type { Server } from 'node:http';
 import { BerthFailure, berthError } from '#domain/errors.js';
 
 /** @throws BerthFailure with one sentence that names what to change, when the address cannot be had. */

@@ -1,15 +1,15 @@
-import { type RequestListener, type Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
-import { type DynamicModule, type NestApplicationOptions } from '@nestjs/common';
-import { type ProcessConfig } from '#runtime/config.js';
-import { type Logger } from '#runtime/logger.js';
+import type { DynamicModule, NestApplicationOptions } from '@nestjs/common';
+import type { ProcessConfig } from '#runtime/config.js';
+import type { Logger } from '#runtime/logger.js';
 import { ApiModule } from './api.module.js';
-import { type Admission } from './admission/admission.js';
+import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
-import { type AgentSessions } from './agents/sessions.js';
+import type { AgentSessions } from './agents/sessions.js';
 import { createFront } from './gateway/front.js';
-import { type Gateway } from './gateway/gateway.js';
+import type { Gateway } from './gateway/gateway.js';
 
 export interface NestParts {
   readonly gateway: Gateway;
@@ -51,6 +51,8 @@ export async function startNest(parts: NestParts): Promise<StartedNest> {
   return { server, agentLine: line.address, close: () => app.close() };
 }
 
+// Nest declares its options as a class, and takes a plain object.
+// eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
 const options = (logger: Logger): NestApplicationOptions => ({
   logger: nestLogger(logger),
   abortOnError: false,

@@ -1,5 +1,5 @@
 import { type CanActivate, type ExecutionContext, Injectable, UnauthorizedException } from '@nestjs/common';
-import { type FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { refuseVisitor } from './policy.js';
 
 /** The data plane's policy for what Nest serves; the agents' line has a token of its own. */

@@ -1,7 +1,7 @@
 import { median } from '#domain/history/history.js';
-import { type CallHistory } from '#domain/calls/call-history.js';
-import { type ModelKey, type ResidentId } from '#domain/ids.js';
-import { type ResidentActivity } from '#placement/contract.js';
+import type { CallHistory } from '#domain/calls/call-history.js';
+import type { ModelKey, ResidentId } from '#domain/ids.js';
+import type { ResidentActivity } from '#placement/contract.js';
 
 interface Ongoing {
   readonly startedAtMs: number;

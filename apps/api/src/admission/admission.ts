@@ -1,24 +1,24 @@
 import { type BerthError, berthError } from '#domain/errors.js';
-import { type CallId, type ModelKey, type ResidentId, type WorkerId } from '#domain/ids.js';
+import type { CallId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import { formatSeconds } from '#domain/units.js';
-import { type Resident } from '#domain/worker/state.js';
-import { type Ticket } from '#placement/contract.js';
+import type { Resident } from '#domain/worker/state.js';
+import type { Ticket } from '#placement/contract.js';
 import { predict, type Prediction } from '#placement/predict.js';
 import { isOverdue, orderQueue } from '#placement/queue.js';
 import { defaultSettings } from '#placement/setting-levels.js';
-import { type Drains } from '../agents/drains.js';
-import { type CallHistories } from '../fleet/call-histories.js';
-import { type Fleet } from '../fleet/fleet.js';
-import { type Activity } from './activity.js';
-import { type Decider, type Evaluation } from './decider.js';
-import {
-  type AdmissionEnd,
-  type AdmissionWatch,
-  type AdmittedCall,
-  type Lease,
-  type PendingAdmission,
-  type QueuePlace,
-  type Wanted,
+import type { Drains } from '../agents/drains.js';
+import type { CallHistories } from '../fleet/call-histories.js';
+import type { Fleet } from '../fleet/fleet.js';
+import type { Activity } from './activity.js';
+import type { Decider, Evaluation } from './decider.js';
+import type {
+  AdmissionEnd,
+  AdmissionWatch,
+  AdmittedCall,
+  Lease,
+  PendingAdmission,
+  QueuePlace,
+  Wanted,
 } from './port.js';
 import { satisfies, slotsOf } from './reuse.js';
 import { QueuedCall } from './ticket.js';

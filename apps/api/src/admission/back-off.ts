@@ -1,5 +1,5 @@
-import { type DecisionId, type ModelKey, type WorkerId } from '#domain/ids.js';
-import { type Fleet } from '../fleet/fleet.js';
+import type { DecisionId, ModelKey, WorkerId } from '#domain/ids.js';
+import type { Fleet } from '../fleet/fleet.js';
 
 const FIRST_MS = 200;
 const LAST_MS = 10_000;

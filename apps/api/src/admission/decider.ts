@@ -1,4 +1,4 @@
-import { type PlacementDecidedData } from '#domain/events/worker-events.js';
+import type { PlacementDecidedData } from '#domain/events/worker-events.js';
 import { type BerthError, berthError } from '#domain/errors.js';
 import {
   decisionId,
@@ -9,19 +9,19 @@ import {
   type WorkerId,
 } from '#domain/ids.js';
 import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
-import { type WorkerState } from '#domain/worker/state.js';
-import { type AppendOutcome, type EventLog } from '#events/event-log.js';
+import type { WorkerState } from '#domain/worker/state.js';
+import type { AppendOutcome, EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
-import { type PlacementInput, type PlacementOutcome, type Ticket } from '#placement/contract.js';
+import type { PlacementInput, PlacementOutcome, Ticket } from '#placement/contract.js';
 import { placementPlanStillStands } from '#placement/still-stands.js';
 import { derivedId, newId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
-import { type AgentSessions } from '../agents/sessions.js';
-import { type CallHistories } from '../fleet/call-histories.js';
-import { type Fleet } from '../fleet/fleet.js';
-import { type Activity } from './activity.js';
+import type { Logger } from '#runtime/logger.js';
+import type { AgentSessions } from '../agents/sessions.js';
+import type { CallHistories } from '../fleet/call-histories.js';
+import type { Fleet } from '../fleet/fleet.js';
+import type { Activity } from './activity.js';
 import { BackOff } from './back-off.js';
-import { type Wanted } from './port.js';
+import type { Wanted } from './port.js';
 import { Refusals } from './refusals.js';
 
 /** What a ticket is told of itself. */

@@ -1,9 +1,9 @@
-import { type FoundModel } from '#domain/events/catalog-events.js';
-import { type BerthError } from '#domain/errors.js';
-import { type CallId, type DecisionId, type ModelKey, type ResidentId, type WorkerId } from '#domain/ids.js';
-import { type Ask } from '#domain/placement-terms.js';
-import { type Resident } from '#domain/worker/state.js';
-import { type EffectiveSettings } from '#placement/settings.js';
+import type { FoundModel } from '#domain/events/catalog-events.js';
+import type { BerthError } from '#domain/errors.js';
+import type { CallId, DecisionId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
+import type { Ask } from '#domain/placement-terms.js';
+import type { Resident } from '#domain/worker/state.js';
+import type { EffectiveSettings } from '#placement/settings.js';
 
 /** A call that wants a place, with everything that a decision about it needs. */
 export interface Wanted {

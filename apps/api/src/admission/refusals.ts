@@ -1,9 +1,9 @@
-import { type PlacementRefusedData } from '#domain/events/worker-events.js';
-import { type WorkerId } from '#domain/ids.js';
-import { type EventLog } from '#events/event-log.js';
+import type { PlacementRefusedData } from '#domain/events/worker-events.js';
+import type { WorkerId } from '#domain/ids.js';
+import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 
 const REPEAT_MS = 60_000;
 

@@ -1,6 +1,6 @@
-import { type Resident } from '#domain/worker/state.js';
+import type { Resident } from '#domain/worker/state.js';
 import { approvedArtifacts, whyNotReusable } from '#placement/ask.js';
-import { type Wanted } from './port.js';
+import type { Wanted } from './port.js';
 
 /** Slots that the engine really has; the contract's until it has said so. */
 export const slotsOf = (resident: Resident): number => resident.measured?.slots ?? resident.contract.slots;

@@ -1,13 +1,6 @@
-import { type ResidentId, type WorkerId } from '#domain/ids.js';
-import { type Ticket } from '#placement/contract.js';
-import {
-  type AdmissionEnd,
-  type AdmissionWatch,
-  type QueuePlace,
-  type TicketPhase,
-  type TicketView,
-  type Wanted,
-} from './port.js';
+import type { ResidentId, WorkerId } from '#domain/ids.js';
+import type { Ticket } from '#placement/contract.js';
+import type { AdmissionEnd, AdmissionWatch, QueuePlace, TicketPhase, TicketView, Wanted } from './port.js';
 
 /** A call that waits, with what became of it so far. */
 export class QueuedCall {

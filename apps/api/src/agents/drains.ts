@@ -1,6 +1,6 @@
-import { type ResidentId, type WorkerId } from '#domain/ids.js';
-import { type Fleet } from '../fleet/fleet.js';
-import { type AgentSessions } from './sessions.js';
+import type { ResidentId, WorkerId } from '#domain/ids.js';
+import type { Fleet } from '../fleet/fleet.js';
+import type { AgentSessions } from './sessions.js';
 
 /** How many calls this api has on a resident. */
 export interface CallCount {

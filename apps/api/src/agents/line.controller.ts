@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { status, type Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
 import { Controller, Inject } from '@nestjs/common';
 import { GrpcStreamCall } from '@nestjs/microservices';
-import { type FromAgent, type FromApi } from './messages.js';
+import type { FromAgent, FromApi } from './messages.js';
 import { AgentSessions } from './sessions.js';
 
 export const LINE_TOKEN = Symbol('agent line token');

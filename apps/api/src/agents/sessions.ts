@@ -1,8 +1,8 @@
-import { type Contract } from '#domain/placement-terms.js';
+import type { Contract } from '#domain/placement-terms.js';
 import { type ModelKey, residentId, type ResidentId, workerId, type WorkerId } from '#domain/ids.js';
 import { newId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
-import { type AgentReadings, type FromAgent, type FromApi } from './messages.js';
+import type { Logger } from '#runtime/logger.js';
+import type { AgentReadings, FromAgent, FromApi } from './messages.js';
 
 /** Nothing heard for this long: the session is taken as dead. Agents beat every 5 s. */
 const SILENCE_MS = 20_000;

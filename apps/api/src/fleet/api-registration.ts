@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
-import { type ApiId } from '#domain/ids.js';
-import { type EventLog } from '#events/event-log.js';
+import type { ApiId } from '#domain/ids.js';
+import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 import { bootId, pidStartTicks } from '#runtime/process-info.js';
 
 export interface ApiIdentity {

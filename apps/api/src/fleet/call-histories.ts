@@ -1,7 +1,7 @@
 import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
-import { type CallEvent, type Recorded } from '#domain/events/index.js';
-import { type ModelKey } from '#domain/ids.js';
-import { type EventLog } from '#events/event-log.js';
+import type { CallEvent, Recorded } from '#domain/events/index.js';
+import type { ModelKey } from '#domain/ids.js';
+import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 
 /** Enough for the last 20 finished calls and the last 64 arrivals. */

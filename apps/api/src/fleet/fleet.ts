@@ -1,19 +1,19 @@
 import { evolveCatalog, initialCatalog, type CatalogState } from '#domain/catalog/catalog.js';
-import {
-  type BerthEvent,
-  type CatalogEvent,
-  type FleetEvent,
-  type FoundModel,
-  type HistoryEvent,
-  type Recorded,
-  type WorkerEvent,
+import type {
+  BerthEvent,
+  CatalogEvent,
+  FleetEvent,
+  FoundModel,
+  HistoryEvent,
+  Recorded,
+  WorkerEvent,
 } from '#domain/events/index.js';
 import { evolveFleet, initialFleet, type FleetState } from '#domain/fleet/fleet.js';
 import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
 import { type ModelKey, type ResidentId, workerId, type WorkerId } from '#domain/ids.js';
 import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
-import { type Resident, type WorkerState } from '#domain/worker/state.js';
-import { type EventLog, type Subscription } from '#events/event-log.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
+import type { EventLog, Subscription } from '#events/event-log.js';
 import { parseHistoryStream, streams } from '#events/streams.js';
 
 const PREFIXES = ['worker-', 'catalog-', 'history-', streams.apis];

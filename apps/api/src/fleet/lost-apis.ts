@@ -1,17 +1,17 @@
 import { readdirSync, rmdirSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { type CallEvent, type CallEventData, type LogPosition } from '#domain/events/index.js';
-import { type KnownApi } from '#domain/fleet/fleet.js';
-import { type ApiId } from '#domain/ids.js';
-import { type EventLog } from '#events/event-log.js';
+import type { CallEvent, CallEventData, LogPosition } from '#domain/events/index.js';
+import type { KnownApi } from '#domain/fleet/fleet.js';
+import type { ApiId } from '#domain/ids.js';
+import type { EventLog } from '#events/event-log.js';
 import { openSpool } from '#events/spool.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 import { bootId, isAlive } from '#runtime/process-info.js';
 import { callFinishedId } from '../recorder/recorder.js';
-import { type Fleet } from './fleet.js';
+import type { Fleet } from './fleet.js';
 
 export interface LostApisOptions {
   readonly fleet: Fleet;

@@ -1,4 +1,4 @@
-import { type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { type BerthError, ERROR_CODES } from '#domain/errors.js';
 
 /** Longest wait that a client is asked for: above it some clients give up and others sleep for hours. */

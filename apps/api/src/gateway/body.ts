@@ -1,4 +1,4 @@
-import { type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { type Result, err, ok } from '#domain/result.js';
 import { formatBytes, MIB } from '#domain/units.js';

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { type Result, err, ok } from '#domain/result.js';
 import { KIB } from '#domain/units.js';
-import { type Endpoint } from './endpoints.js';
+import type { Endpoint } from './endpoints.js';
 import { type Edit, type Entry, type TopLevel, edited, removal, topLevel, valueOf } from './top-level.js';
 
 /** Up to here a body is parsed whole, so that what is malformed is refused before it is queued. */
@@ -109,21 +109,19 @@ function readFields(
 export function bodyForEngine(body: CallBody, engineModel: string): Buffer {
   const { bytes, top } = body;
   const edits: Edit[] = [];
-  let hasStreamOptions = false;
   top.entries.forEach((entry, index) => {
     if (entry.key === 'berth') edits.push(removal(top, index));
     if (entry.key === 'model' && body.modelName !== engineModel) {
       edits.push({ start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify(engineModel) });
     }
     if (entry.key === 'stream_options') {
-      hasStreamOptions = true;
       if (!body.stream || body.includeUsage) return;
       const given = valueOf(bytes, entry);
       const options = { ...(isObject(given) ? given : {}), include_usage: true };
       edits.push({ start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify(options) });
     }
   });
-  if (body.stream && !hasStreamOptions) {
+  if (body.stream && !top.entries.some(({ key }) => key === 'stream_options')) {
     edits.push({ start: top.close, end: top.close, text: ',"stream_options":{"include_usage":true}' });
   }
   return edited(bytes, edits);

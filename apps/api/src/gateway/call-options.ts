@@ -1,9 +1,9 @@
 import { berthError } from '#domain/errors.js';
 import { KV_TYPES, RUNGS } from '#domain/placement-terms.js';
 import { type Result, err, ok } from '#domain/result.js';
-import { type CallOptions } from '#placement/model-name.js';
+import type { CallOptions } from '#placement/model-name.js';
 import { GOALS } from '#placement/settings.js';
-import { type SettingsPatch } from '#placement/setting-levels.js';
+import type { SettingsPatch } from '#placement/setting-levels.js';
 
 type Check = (value: unknown) => boolean;
 

@@ -1,24 +1,24 @@
-import { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHmac } from 'node:crypto';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { callId, UNRESOLVED } from '#domain/ids.js';
-import { type Resident } from '#domain/worker/state.js';
+import type { Resident } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
-import { type Admission } from '../admission/admission.js';
-import { type AdmissionEnd, type AdmittedCall, type TicketView, type Wanted } from '../admission/port.js';
-import { type CallEnd, type CallRecord } from '../recorder/call-record.js';
-import { type Recorder } from '../recorder/recorder.js';
+import type { Logger } from '#runtime/logger.js';
+import type { Admission } from '../admission/admission.js';
+import type { AdmissionEnd, AdmittedCall, TicketView, Wanted } from '../admission/port.js';
+import type { CallEnd, CallRecord } from '../recorder/call-record.js';
+import type { Recorder } from '../recorder/recorder.js';
 import { statusOf } from './answers.js';
 import { readBody } from './body.js';
 import { bodyForEngine, type CallBody, readCallBody } from './call-body.js';
 import { CallClient } from './client.js';
-import { type Endpoint } from './endpoints.js';
-import { type Engines } from './engines.js';
+import type { Endpoint } from './endpoints.js';
+import type { Engines } from './engines.js';
 import { upstreamHeaders } from './headers.js';
 import { Hold } from './hold.js';
 import { Relay, type RelayEnd } from './relay.js';
-import { type Resolved, type Resolver } from './resolve.js';
+import type { Resolved, Resolver } from './resolve.js';
 
 export interface CallDeps {
   readonly admission: Admission;

@@ -1,5 +1,5 @@
-import { type ServerResponse } from 'node:http';
-import { type BerthError } from '#domain/errors.js';
+import type { ServerResponse } from 'node:http';
+import type { BerthError } from '#domain/errors.js';
 import { errorFrame, sendError } from './answers.js';
 import { STREAM_HEADERS } from './headers.js';
 

@@ -1,4 +1,4 @@
-import { type ModelKind } from '#domain/placement-terms.js';
+import type { ModelKind } from '#domain/placement-terms.js';
 
 /** A route that is placed and forwarded. */
 export interface Endpoint {

@@ -1,6 +1,6 @@
 import { Client, Pool, type Dispatcher } from 'undici';
-import { type ResidentId } from '#domain/ids.js';
-import { type Resident } from '#domain/worker/state.js';
+import type { ResidentId } from '#domain/ids.js';
+import type { Resident } from '#domain/worker/state.js';
 
 /** Engines close idle connections after 5 s: ours are given up before. */
 const KEEP_ALIVE_MS = 4000;

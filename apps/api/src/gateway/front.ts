@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { isDataPlane, pathOf } from './endpoints.js';
-import { type Gateway } from './gateway.js';
+import type { Gateway } from './gateway.js';
 
 /** Above what load balancers and clients keep idle connections for. */
 const KEEP_ALIVE_MS = 75_000;

@@ -1,10 +1,10 @@
-import { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { callId } from '#domain/ids.js';
 import { resolveModel } from '#domain/catalog/catalog.js';
 import { newId } from '#runtime/ids.js';
 import { refuseVisitor } from '../access/policy.js';
-import { type Fleet } from '../fleet/fleet.js';
+import type { Fleet } from '../fleet/fleet.js';
 import { sendError, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
 import { ENDPOINTS, type Endpoint, pathOf } from './endpoints.js';

@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 
 /** Hop-by-hop headers end at each connection; the rest of the list is ours to set, or must not reach the other side. */
 const HOP_BY_HOP = new Set([

@@ -1,5 +1,5 @@
-import { type TicketView } from '../admission/port.js';
-import { type CallClient } from './client.js';
+import type { TicketView } from '../admission/port.js';
+import type { CallClient } from './client.js';
 
 /** A streaming call has its head by then, whatever it still waits for. */
 const HEAD_BY_MS = 10_000;

@@ -1,5 +1,5 @@
-import { type ModelKey } from '#domain/ids.js';
-import { type Fleet, type ServableModel } from '../fleet/fleet.js';
+import type { ModelKey } from '#domain/ids.js';
+import type { Fleet, ServableModel } from '../fleet/fleet.js';
 
 /** Every model that could be served, asleep ones too, without loading any. */
 export function modelList(fleet: Fleet): unknown {

@@ -1,8 +1,8 @@
-import { type IncomingHttpHeaders } from 'node:http';
-import { type Dispatcher } from 'undici';
-import { type BerthError } from '#domain/errors.js';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Dispatcher } from 'undici';
+import type { BerthError } from '#domain/errors.js';
 import { MIB } from '#domain/units.js';
-import { type CallClient } from './client.js';
+import type { CallClient } from './client.js';
 import { downstreamHeaders, STREAM_HEADERS } from './headers.js';
 import { mapEngineError } from './engine-errors.js';
 import { StreamTap } from './stream-tap.js';

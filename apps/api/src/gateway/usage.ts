@@ -1,4 +1,4 @@
-import { type CallTokens } from '#domain/events/call-events.js';
+import type { CallTokens } from '#domain/events/call-events.js';
 import { topLevel, valueOf } from './top-level.js';
 
 /** What an engine counted and timed of one call. */

@@ -1,6 +1,6 @@
-import { type Spool } from '#events/spool.js';
-import { type AgentSessions } from '../agents/sessions.js';
-import { type Fleet } from '../fleet/fleet.js';
+import type { Spool } from '#events/spool.js';
+import type { AgentSessions } from '../agents/sessions.js';
+import type { Fleet } from '../fleet/fleet.js';
 
 export interface Health {
   readonly status: 'ok' | 'degraded';

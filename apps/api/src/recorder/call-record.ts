@@ -1,8 +1,8 @@
-import { type BerthError } from '#domain/errors.js';
-import { type CallEvent, type CallEventData, type CallOutcome } from '#domain/events/call-events.js';
-import { type ApiId, type CallId, type ModelKey, type ResidentId, type WorkerId } from '#domain/ids.js';
-import { type AdmittedCall, type QueuePlace } from '../admission/port.js';
-import { type CallTokens } from '#domain/events/call-events.js';
+import type { BerthError } from '#domain/errors.js';
+import type { CallEvent, CallEventData, CallOutcome } from '#domain/events/call-events.js';
+import type { ApiId, CallId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
+import type { AdmittedCall, QueuePlace } from '../admission/port.js';
+import type { CallTokens } from '#domain/events/call-events.js';
 
 export interface CallStart {
   readonly callId: CallId;

@@ -1,9 +1,9 @@
-import { type CallEvent } from '#domain/events/call-events.js';
-import { type ApiId, type CallId } from '#domain/ids.js';
-import { type Spool } from '#events/spool.js';
+import type { CallEvent } from '#domain/events/call-events.js';
+import type { ApiId, CallId } from '#domain/ids.js';
+import type { Spool } from '#events/spool.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
-import { type CallHistories } from '../fleet/call-histories.js';
+import type { CallHistories } from '../fleet/call-histories.js';
 import { type CallFacts, CallRecord, type CallStart } from './call-record.js';
 
 /** The id of a call's end, whoever writes it: the api that served it, or the one that found that api lost. */
