@@ -1,4 +1,4 @@
-import { type FlagTable, type ParsedArgs } from '../args.js';
+import type { FlagTable, ParsedArgs } from '../args.js';
 import { settingNames } from '../settings/table.js';
 
 /** What `bin/berth` does next: end, or become one of the processes. */

@@ -1,5 +1,5 @@
 import { parseBytes } from '#domain/units.js';
-import { type Setting } from './table.js';
+import type { Setting } from './table.js';
 
 /**
  * What is wrong with a value, as the end of a sentence that starts with the name of the setting; undefined when it may stand.

@@ -1,5 +1,5 @@
 import { maskUrl } from './check-value.js';
-import { type ResolvedSettings } from './resolve.js';
+import type { ResolvedSettings } from './resolve.js';
 import { CONFIG_ENV, settingsTable } from './table.js';
 import { table } from '../table.js';
 

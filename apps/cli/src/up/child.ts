@@ -1,8 +1,8 @@
 import { fork } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { type FailedMessage, type ReadyMessage } from '#runtime/lifecycle.js';
+import type { FailedMessage, ReadyMessage } from '#runtime/lifecycle.js';
 import { type LogFiles, sizeOf, tailFrom } from './log-files.js';
-import { type Details, type Launched } from './service.js';
+import type { Details, Launched } from './service.js';
 import { waitFor } from './wait.js';
 
 export interface ChildOptions {

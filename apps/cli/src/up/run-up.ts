@@ -123,6 +123,9 @@ async function awaitChildren(abandoned: LockContent): Promise<void> {
   }
 }
 
+/** One Ctrl-C may come twice: from the terminal, and from a program in between that passes it on. */
+const DOUBLED_WITHIN_MS = 300;
+
 /**
  * Ctrl-C, SIGTERM, a closed terminal, and the end of the npm that started us: npm's shell dies of a SIGTERM without
  * passing it on.
@@ -132,11 +135,13 @@ function stopRequests(first: () => void, again: () => void) {
   const asked = new Promise<void>((resolve) => {
     controller.signal.addEventListener('abort', () => resolve(), { once: true });
   });
+  let askedAtMs = 0;
   const ask = () => {
     if (controller.signal.aborted) {
-      again();
+      if (performance.now() - askedAtMs > DOUBLED_WITHIN_MS) again();
       return;
     }
+    askedAtMs = performance.now();
     controller.abort();
     first();
   };

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launchChild } from './child.js';
-import { type LogFiles } from './log-files.js';
+import type { LogFiles } from './log-files.js';
 import { startPostgres } from './postgres/server.js';
-import { type Details, type Launched, type Service } from './service.js';
+import type { Details, Launched, Service } from './service.js';
 
 export interface ServiceContext {
   readonly home: string;

@@ -1,7 +1,7 @@
 import { type HomeLock, markOf, type ProcessMark } from './home-lock.js';
-import { type Reporter } from './reporter.js';
+import type { Reporter } from './reporter.js';
 import { appService, eventNodeService, postgresService, type ServiceContext } from './services.js';
-import { type Details, type Service } from './service.js';
+import type { Details, Service } from './service.js';
 import { Supervised } from './supervised.js';
 
 export interface StackOptions {

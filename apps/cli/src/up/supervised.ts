@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Details, type Launched, type Service } from './service.js';
+import type { Details, Launched, Service } from './service.js';
 
 const FIRST_DELAY_MS = 200;
 const LAST_DELAY_MS = 10_000;

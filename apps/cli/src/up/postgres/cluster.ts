@@ -4,7 +4,7 @@ import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isAlive } from '#runtime/process-info.js';
-import { type PostgresBinaries } from './binaries.js';
+import type { PostgresBinaries } from './binaries.js';
 import { giveTo, type RunAs } from './run-as.js';
 import { waitFor } from '../wait.js';
 

@@ -1,0 +1,76 @@
+/** What the readers use of the admin API's answers; everything else in them is passed on with --json. */
+
+export interface Health {
+  readonly status: string;
+  readonly version?: string;
+  readonly degraded?: readonly string[];
+  readonly workers?: readonly { readonly id: string; readonly name: string; readonly connected: boolean }[];
+}
+
+export interface DeviceBytes {
+  readonly deviceId: string;
+  readonly bytes: number;
+}
+
+export interface WorkerRow {
+  readonly workerId: string;
+  readonly name?: string;
+  readonly lost: boolean;
+  readonly physicalCores?: number;
+  readonly coresLimit?: number;
+  readonly devices: readonly DeviceRow[];
+}
+
+export interface DeviceRow {
+  /** `ram`, or the accelerator's stable id. */
+  readonly deviceId: string;
+  readonly name?: string;
+  readonly totalBytes?: number;
+  readonly limitBytes?: number;
+  /** What our residents hold, as measured, or as planned while they load. */
+  readonly residentBytes: number;
+  /** Left out before the first reading. */
+  readonly foreignBytes?: number;
+}
+
+export interface ResidentRow {
+  readonly residentId: string;
+  readonly workerId: string;
+  readonly workerName?: string;
+  readonly modelKey?: string;
+  readonly artifact?: string;
+  readonly phase: string;
+  readonly leaving?: { readonly reason: string };
+  readonly contextTokens?: number;
+  readonly slots?: number;
+  readonly memory: readonly (DeviceBytes & { readonly basis: 'measured' | 'planned' })[];
+  readonly readyAt?: string;
+}
+
+export interface ModelRow {
+  readonly workerId: string;
+  readonly modelKey: string;
+  readonly kind: string;
+  readonly smoke: boolean;
+  readonly artifacts: readonly {
+    readonly label: string;
+    readonly bytes: number;
+    readonly complete?: boolean;
+    readonly broken?: string;
+    readonly trainedContextTokens?: number;
+  }[];
+  readonly residents: readonly { readonly phase: string; readonly contextTokens?: number }[];
+}
+
+export interface CallRow {
+  readonly callId: string;
+  readonly modelKey: string;
+  readonly receivedAt: string;
+}
+
+export interface QueueRow {
+  readonly callId: string;
+  readonly modelKey: string;
+  readonly phase: string;
+  readonly waitedSeconds: number;
+}

@@ -1,0 +1,56 @@
+import { formatBytes } from '#domain/units.js';
+import type { ModelRow } from '../client/rows.js';
+import { shorten, table } from '../table.js';
+
+/** Every model that could be called, with what is known of it; at most 100 columns. */
+export function modelsText(models: readonly ModelRow[]): string {
+  const present = merged(models);
+  if (present.length === 0) {
+    return 'No model was found. Fetch one with `berth pull OWNER/REPO`, or put a GGUF file into the folder of models.';
+  }
+  const rows = present.map((model) => {
+    const loaded = model.residents.find(({ phase }) => phase === 'ready');
+    const best = model.artifacts.find((artifact) => artifact.broken === undefined) ?? model.artifacts[0];
+    const context = loaded?.contextTokens ?? best?.trainedContextTokens;
+    return [
+      shorten(model.modelKey, 40),
+      model.smoke ? `${model.kind}, smoke` : model.kind,
+      shorten(labelsOf(model), 16),
+      formatBytes(best?.bytes ?? 0),
+      loaded !== undefined ? 'yes' : model.residents.length > 0 ? 'loading' : 'no',
+      context === undefined ? '' : String(context),
+    ];
+  });
+  const broken = present.flatMap(({ modelKey, artifacts }) =>
+    artifacts.flatMap(({ label, broken }) =>
+      broken === undefined ? [] : [`${modelKey} ${label} is broken: ${broken}`],
+    ),
+  );
+  return [
+    table(['model', 'kind', 'artifacts', 'size', 'loaded', 'context'], rows, [3, 5]),
+    ...(broken.length === 0 ? [] : ['', ...broken]),
+  ].join('\n');
+}
+
+const labelsOf = (model: ModelRow): string =>
+  model.artifacts.map(({ label, broken }) => (broken === undefined ? label : `${label} (broken)`)).join(', ');
+
+/** One line for a model, on however many workers it lies. */
+function merged(models: readonly ModelRow[]): readonly ModelRow[] {
+  const byKey = new Map<string, ModelRow>();
+  for (const model of models) {
+    const known = byKey.get(model.modelKey);
+    const labels = new Set(known?.artifacts.map(({ label }) => label));
+    byKey.set(
+      model.modelKey,
+      known === undefined
+        ? model
+        : {
+            ...known,
+            artifacts: [...known.artifacts, ...model.artifacts.filter(({ label }) => !labels.has(label))],
+            residents: [...known.residents, ...model.residents],
+          },
+    );
+  }
+  return [...byKey.values()].sort((a, b) => (a.modelKey < b.modelKey ? -1 : 1));
+}

@@ -1,0 +1,107 @@
+import { formatBytes, formatSeconds } from '#domain/units.js';
+import type { DeviceRow, Health, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
+import { shorten, table } from '../table.js';
+
+export interface StatusView {
+  readonly address: string;
+  readonly health: Health;
+  /** Undefined: the views could not be read, and why. */
+  readonly views:
+    { readonly workers: readonly WorkerRow[]; readonly residents: readonly ResidentRow[] } | string;
+  readonly queue: readonly QueueRow[];
+  readonly nowMs: number;
+}
+
+const BAR = 32;
+
+/** Lines for a person, at most 100 columns. */
+export function statusText({ address, health, views, queue, nowMs }: StatusView): string {
+  const parts = [
+    [
+      `Berth ${health.version ?? ''} at ${address}: ${health.status}`,
+      ...(health.degraded ?? []).map((line) => `  ! ${line}`),
+    ].join('\n'),
+  ];
+  if (typeof views === 'string') parts.push(`The views cannot be read: ${views}`);
+  else {
+    const connected = new Map((health.workers ?? []).map((worker) => [worker.id, worker.connected]));
+    for (const worker of views.workers) parts.push(workerText(worker, connected.get(worker.workerId)));
+    if (views.workers.length === 0) parts.push('No worker has registered yet.');
+    parts.push(
+      views.residents.length === 0
+        ? 'No model is loaded.'
+        : residentsText(views.residents, views.workers.length > 1, nowMs),
+    );
+  }
+  parts.push(queueText(queue));
+  return parts.join('\n\n');
+}
+
+function workerText(worker: WorkerRow, connected: boolean | undefined): string {
+  const state = worker.lost ? 'lost' : connected === false ? 'agent not connected' : 'connected';
+  const limit = worker.coresLimit === undefined ? '' : ` (limit ${worker.coresLimit})`;
+  const cores = worker.physicalCores === undefined ? '' : `, ${worker.physicalCores} cores${limit}`;
+  return [
+    `worker ${shorten(worker.name ?? worker.workerId, 40)}: ${state}${cores}`,
+    ...worker.devices.flatMap((device) => [`  ${deviceText(device)}`, `    ${roomText(device)}`]),
+  ].join('\n');
+}
+
+function deviceText({ deviceId, name, totalBytes, limitBytes }: DeviceRow): string {
+  return [
+    shorten(name ?? deviceId, 50),
+    totalBytes === undefined ? 'size unknown' : formatBytes(totalBytes),
+    ...(limitBytes === undefined ? [] : [`limit ${formatBytes(limitBytes)}`]),
+  ].join(', ');
+}
+
+/** `[####~~......] models 1.20 GiB, others 2.00 GiB, room 8.80 GiB` */
+export function roomText({ totalBytes, foreignBytes, residentBytes, limitBytes }: DeviceRow): string {
+  const models = `models ${formatBytes(residentBytes)}`;
+  if (totalBytes === undefined) return `${models}, room unknown`;
+  const others = foreignBytes ?? 0;
+  const usable = Math.max(0, totalBytes - others);
+  const room = Math.max(0, Math.min(usable, limitBytes ?? usable) - residentBytes);
+  const cells = (bytes: number) => Math.min(BAR, Math.round((bytes / totalBytes) * BAR));
+  // What is there at all is seen, however small.
+  const own = residentBytes > 0 ? Math.max(1, cells(residentBytes)) : 0;
+  const taken = Math.min(BAR - own, cells(others));
+  const bar = `${'#'.repeat(own)}${'~'.repeat(taken)}${'.'.repeat(BAR - own - taken)}`;
+  // Without a reading of what others use there is no room to speak of.
+  return foreignBytes === undefined
+    ? `[${bar}] ${models}, others not read yet`
+    : `[${bar}] ${models}, others ${formatBytes(others)}, room ${formatBytes(room)}`;
+}
+
+function residentsText(residents: readonly ResidentRow[], several: boolean, nowMs: number): string {
+  const rows = residents.map((resident) => {
+    const bytes = resident.memory.reduce((sum, entry) => sum + entry.bytes, 0);
+    // A planned figure is no measured one.
+    const planned = resident.memory.some(({ basis }) => basis === 'planned') ? '~' : '';
+    return [
+      shorten(resident.modelKey ?? '?', several ? 28 : 38),
+      shorten(resident.artifact ?? '', 10),
+      ...(several ? [shorten(resident.workerName ?? resident.workerId, 12)] : []),
+      resident.leaving ? 'leaving' : resident.phase,
+      String(resident.contextTokens ?? ''),
+      String(resident.slots ?? ''),
+      resident.memory.length === 0 ? '' : `${planned}${formatBytes(bytes)}`,
+      resident.readyAt === undefined
+        ? ''
+        : formatSeconds(Math.max(0, (nowMs - Date.parse(resident.readyAt)) / 1000)),
+    ];
+  });
+  const first = several ? ['model', 'artifact', 'worker'] : ['model', 'artifact'];
+  const numbers = [1, 2, 3].map((n) => first.length + n);
+  return table([...first, 'phase', 'context', 'slots', 'memory', 'ready for'], rows, numbers);
+}
+
+function queueText(queue: readonly QueueRow[]): string {
+  if (queue.length === 0) return 'No call waits.';
+  const longest = Math.max(...queue.map(({ waitedSeconds }) => waitedSeconds));
+  const byModel = new Map<string, number>();
+  for (const { modelKey } of queue) byModel.set(modelKey, (byModel.get(modelKey) ?? 0) + 1);
+  const lines = [...byModel].map(([model, count]) => `  ${shorten(model, 60)}: ${count}`);
+  const calls = queue.length === 1 ? '1 call waits' : `${queue.length} calls wait`;
+  return [`${calls}, the longest for ${formatSeconds(longest)}:`, ...lines].join('\n');
+}
