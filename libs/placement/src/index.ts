@@ -18,5 +18,7 @@ export * from './room.js';
 export * from './setting-levels.js';
 export * from './settings.js';
 export * from './still-stands.js';
+export * from './transformers-folder.js';
 export * from './weights.js';
+export * from './workers.js';
 export { POLICY_VERSION, WORKING_LIMIT_BYTES } from './working.js';

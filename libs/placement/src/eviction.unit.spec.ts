@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import { deviceId, modelKey, RAM, residentId } from '#domain/ids.js';
+import { type EvictionCandidate, evictionSet } from './eviction.js';
+import { callRate, expectedLoss, loadSeconds } from './loss.js';
+import { calls, contract, measuredHistory, NOW_MS, ramBytes } from './testing/factories.js';
+import { placementClassOf } from '#domain/placement-terms.js';
+
+const candidate = (
+  name: string,
+  bytes: number,
+  over: Partial<EvictionCandidate> = {},
+): EvictionCandidate => ({
+  residentId: residentId(name),
+  modelKey: modelKey(name),
+  band: 0,
+  frees: new Map([[RAM, bytes]]),
+  lossSeconds: 1,
+  reloadSeconds: 1,
+  idleSeconds: 0,
+  calls: 1,
+  unknownSize: false,
+  ...over,
+});
+const idle = (name: string, bytes: number, idleSeconds: number) => candidate(name, bytes, { idleSeconds });
+const names = (
+  need: number,
+  list: readonly EvictionCandidate[],
+  order: 'loss' | 'lru' | 'gdsf' | 'classic' = 'loss',
+) =>
+  evictionSet(new Map([[RAM, need]]), list, order)
+    ?.victims.map((v) => v.residentId)
+    .sort();
+
+describe('the classic order (table of the rules)', () => {
+  it('spares the 5 in the drop pass', () => {
+    expect(names(12, [idle('5', 5, 900), idle('20', 20, 800), idle('40', 40, 1)], 'classic')).toEqual(['20']);
+  });
+  it('takes 5 and 10 where 12 is newest', () => {
+    expect(names(12, [idle('5', 5, 900), idle('10', 10, 800), idle('12', 12, 1)], 'classic')).toEqual([
+      '10',
+      '5',
+    ]);
+  });
+  it('takes the 40 alone where three small ones do not do', () => {
+    expect(
+      names(30, [idle('2', 2, 900), idle('3', 3, 800), idle('4', 4, 700), idle('40', 40, 1)], 'classic'),
+    ).toEqual(['40']);
+  });
+});
+
+describe('the order by loss', () => {
+  const loses = (name: string, bytes: number, lossSeconds: number) => candidate(name, bytes, { lossSeconds });
+
+  it('takes the set of least total loss, not the cheapest per byte', () => {
+    expect(names(10, [loses('big', 10, 5), loses('small', 6, 2), loses('other', 5, 2.5)])).toEqual([
+      'other',
+      'small',
+    ]);
+    expect(names(10, [loses('big', 10, 4), loses('small', 6, 2), loses('other', 5, 2.5)])).toEqual(['big']);
+  });
+
+  it('uses up a lower band before it touches a higher one', () => {
+    const high = candidate('high', 10, { band: 1, lossSeconds: 0.1 });
+    expect(names(10, [high, loses('low', 10, 90)])).toEqual(['low']);
+    expect(names(15, [high, loses('low', 10, 90)])).toEqual(['high', 'low']);
+  });
+
+  it('breaks ties by longest idle, fewest calls, key', () => {
+    expect(names(1, [idle('a', 1, 5), idle('b', 1, 9)])).toEqual(['b']);
+    expect(names(1, [candidate('a', 1, { calls: 3 }), candidate('b', 1, { calls: 2 })])).toEqual(['b']);
+    expect(names(1, [candidate('b', 1), candidate('a', 1)])).toEqual(['a']);
+  });
+
+  it('takes a resident of unknown size only when nothing else suffices', () => {
+    const unknown = candidate('unknown', 50, { unknownSize: true, lossSeconds: 0 });
+    expect(names(10, [unknown, loses('known', 10, 99)])).toEqual(['known']);
+    expect(names(20, [unknown, loses('known', 10, 99)])).toEqual(['unknown']);
+  });
+
+  it('frees the deficit on each device', () => {
+    const gpu = deviceId('gpu');
+    const both = candidate('both', 5, {
+      frees: new Map([
+        [RAM, 5],
+        [gpu, 5],
+      ]),
+      lossSeconds: 3,
+    });
+    const list = [both, candidate('ram', 5), candidate('gpu', 0, { frees: new Map([[gpu, 5]]) })];
+    const set = evictionSet(
+      new Map([
+        [RAM, 5],
+        [gpu, 5],
+      ]),
+      list,
+      'loss',
+    );
+    expect(set?.victims.map((v) => v.residentId).sort()).toEqual(['gpu', 'ram']);
+    expect(set?.exact).toBe(true);
+  });
+
+  it('evicts nobody when no set suffices, and nobody when nothing is lacking', () => {
+    expect(names(100, [loses('a', 10, 1)])).toBeUndefined();
+    expect(names(0, [loses('a', 10, 1)])).toEqual([]);
+  });
+
+  it('is exact up to 20 candidates and says when it is not', () => {
+    const many = (n: number) => Array.from({ length: n }, (_, i) => loses(`r${i}`, 1 + i, 1 + (i % 3)));
+    expect(evictionSet(new Map([[RAM, 9]]), many(20), 'loss')?.exact).toBe(true);
+    expect(evictionSet(new Map([[RAM, 9]]), many(21), 'loss')?.exact).toBe(false);
+  });
+});
+
+describe('the other orders', () => {
+  it('lru takes the longest idle', () => {
+    expect(names(5, [idle('young', 5, 1), idle('old', 5, 9)], 'lru')).toEqual(['old']);
+  });
+  it('gdsf takes the least calls · cost ÷ size', () => {
+    const often = candidate('often', 5, { calls: 50, idleSeconds: 99 });
+    expect(names(5, [often, candidate('rare', 5, { calls: 1 })], 'gdsf')).toEqual(['rare']);
+  });
+});
+
+describe('the expected loss', () => {
+  const every = (gapSeconds: number, n: number, idleSeconds: number) =>
+    calls('m', {
+      calls: n,
+      arrivalsMs: Array.from(
+        { length: n },
+        (_, i) => NOW_MS - (idleSeconds + gapSeconds * (n - 1 - i)) * 1000,
+      ),
+      firstArrivalMs: NOW_MS - (idleSeconds + gapSeconds * (n - 1)) * 1000,
+    });
+
+  it('with fewer than 5 gaps is (calls + ½) ÷ (span + 600 s)', () => {
+    expect(callRate(every(100, 3, 100), NOW_MS)).toBeCloseTo(3.5 / (300 + 600), 12);
+  });
+  it('is the hazard at the idle age: certain soon before a gap that always ended there', () => {
+    expect(callRate(every(100, 10, 40), NOW_MS)).toBeCloseTo(1 / 60, 12);
+  });
+  it('beyond the longest gap is 1 ÷ idle age', () => {
+    expect(callRate(every(100, 10, 400), NOW_MS)).toBeCloseTo(1 / 400, 12);
+  });
+  it('is min(1, λ·600) · (reload + wait)', () => {
+    expect(expectedLoss(1 / 1200, 10, 2)).toBe(6);
+    expect(expectedLoss(1, 10, 2)).toBe(12);
+  });
+  it('reloads in the median of the class, else of the other classes, else by its bytes', () => {
+    const from = measuredHistory('m', contract(), [ramBytes(1)], { seconds: 7 });
+    expect(loadSeconds(from, placementClassOf('F16', contract()), 0)).toEqual({
+      seconds: 7,
+      basis: 'measured',
+    });
+    expect(loadSeconds(from, placementClassOf('F16', contract({ contextTokens: 1 })), 0).basis).toBe(
+      'measured other class',
+    );
+    expect(loadSeconds(undefined, placementClassOf('F16', contract()), 3e9)).toEqual({
+      seconds: 4,
+      basis: 'estimated',
+    });
+  });
+});
