@@ -1,0 +1,207 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createLogger } from '#runtime/logger.js';
+import { isAlive } from '#runtime/process-info.js';
+import { EngineBench } from '../test-bench.js';
+import { LlamaServerDriver } from './driver.js';
+import { findServers } from './discover.js';
+import { OLD_HELP, PRESENT_HELP } from './help-samples.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'berth llama-server '));
+const bench = new EngineBench();
+afterAll(async () => {
+  rmSync(folder, { recursive: true, force: true });
+  await bench.close();
+});
+
+let next = 1;
+/** A program that answers as the script says. */
+function program(path: string, script: string): string {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+const serverScript = (help: string, more = '') => `
+echo "$1" >> "$0.asked"
+case "$1" in
+  --version) echo 'version: 4321 (80fb11a)' >&2 ;;
+  --help) cat <<'END'
+${help}
+END
+  ;;
+  --list-devices) echo 'Available devices:' ;;
+  *) ${more} ;;
+esac`;
+
+const path = (...parts: string[]) => join(folder, String(next++), ...parts);
+
+function driverFor(named: string | undefined, said: string[] = []) {
+  const log = createLogger('test');
+  log.level = 'silent';
+  const tell = (_fields: unknown, message: string) => said.push(message);
+  const home = path('home');
+  return new LlamaServerDriver({
+    home,
+    log: Object.assign(Object.create(log) as typeof log, { warn: tell, info: tell }),
+    engineKey: bench.key,
+    search: { path: '', opt: path('no-opt') },
+    ...(named === undefined ? {} : { llamaServerBin: named }),
+  });
+}
+
+describe('the search for a llama-server', () => {
+  it('goes from the setting over the home and PATH to /opt, and passes over what cannot be run', () => {
+    const root = path();
+    const named = program(join(root, 'named'), 'true');
+    const own = program(join(root, 'home', 'engines', 'bin', 'llama-server'), 'true');
+    const onPath = program(join(root, 'path', 'llama-server'), 'true');
+    const inOpt = program(join(root, 'opt', 'llama.cpp', 'bin', 'llama-server'), 'true');
+    const plain = join(root, 'plain', 'llama-server');
+    mkdirSync(dirname(plain));
+    writeFileSync(plain, 'no program', { mode: 0o644 });
+    const found = findServers({
+      named,
+      home: join(root, 'home'),
+      path: `${join(root, 'plain')}:${join(root, 'path')}`,
+      opt: join(root, 'opt'),
+    });
+    expect(found).toEqual([named, own, onPath, inOpt]);
+  });
+});
+
+describe('the probe of a llama-server', () => {
+  it('tells version, build and abilities, and reads the help of one binary once', async () => {
+    const binary = program(path('llama-server'), serverScript(PRESENT_HELP));
+    const driver = driverFor(binary);
+    expect(await driver.probe()).toMatchObject({
+      kind: 'llama-server',
+      version: '4321',
+      build: expect.stringMatching(/^80fb11a-[0-9a-f]{8}$/) as string,
+      capabilities: expect.arrayContaining(['chat', 'tools', 'moe-split']) as string[],
+    });
+    await driver.probe();
+    const asked = readFileSync(`${binary}.asked`, 'utf8').trim().split('\n');
+    expect(asked.filter((arg) => arg === '--help')).toHaveLength(1);
+    expect(asked.filter((arg) => arg === '--version')).toHaveLength(2);
+  });
+
+  it.each([
+    ['fails', 'echo "cannot open libcuda.so.1" >&2; exit 127', /libcuda/],
+    ['says no version', 'echo hello', /does not say a version/],
+    ['lacks a flag that plans need', serverScript('-m, --model FNAME   model'), /does not list .*--parallel/],
+    [
+      'takes its key on the command line only',
+      serverScript(OLD_HELP.replace(/^--api-key-file.*$/m, '--api-key KEY   the key')),
+      /command line only/,
+    ],
+  ])('passes over a binary that %s, and says so', async (_what, script, reason) => {
+    const said: string[] = [];
+    const driver = driverFor(program(path('llama-server'), script), said);
+    expect(await driver.probe()).toBeUndefined();
+    expect(said.join('\n')).toMatch(reason);
+    const { file } = await bench.model('chat-a');
+    await expect(driver.launch(bench.plan(file))).rejects.toThrow('no llama-server');
+  });
+
+  it('says that a named binary is none', async () => {
+    const said: string[] = [];
+    expect(await driverFor('/nowhere/llama-server', said).probe()).toBeUndefined();
+    expect(said.join('\n')).toContain('/nowhere/llama-server');
+  });
+
+  it('asks the oracle beside it, and believes no oracle that fails', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = program(path('llama-server'), serverScript(PRESENT_HELP));
+    const help = `${PRESENT_HELP}\n-fitp, --fit-print [on|off]   print the required memory`;
+    program(join(dirname(binary), 'llama-fit-params'), serverScript(help, 'echo Host 200 64 28'));
+    expect(await driverFor(binary).project(bench.plan(file))).toMatchObject({
+      byDevice: [{ deviceId: 'ram', kvBytes: 64 * 1024 * 1024 }],
+    });
+    program(
+      join(dirname(binary), 'llama-fit-params'),
+      serverScript(help, 'echo Host 200 64 28; kill -ABRT $$'),
+    );
+    expect(await driverFor(binary).project(bench.plan(file))).toBeUndefined();
+  });
+});
+
+describe('a server that does not come up', () => {
+  it('is told by its own words, and leaves no process behind', async () => {
+    const { file } = await bench.model('chat-a');
+    const words =
+      'echo "0.00.001.000 E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 9" >&2; exit 1';
+    const driver = driverFor(program(path('llama-server'), serverScript(PRESENT_HELP, words)));
+    const engine = await driver.launch(bench.plan(file));
+    await expect(engine.ready(() => undefined)).rejects.toMatchObject({ failureClass: 'out-of-memory' });
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+  });
+
+  it('is ended with what it forked', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    program(
+      binary,
+      serverScript(PRESENT_HELP, 'sleep 600 & echo $! > "$0.grandchild"; trap "" TERM; wait; wait'),
+    );
+    const log = createLogger('test');
+    log.level = 'silent';
+    const driver = new LlamaServerDriver({
+      home: path('home'),
+      log,
+      engineKey: bench.key,
+      llamaServerBin: binary,
+      timing: { stallMs: 300, killAfterMs: 200 },
+    });
+    const engine = await driver.launch(bench.plan(file));
+    await expect(engine.ready(() => undefined)).rejects.toMatchObject({ failureClass: 'stalled' });
+    const grandchild = Number(readFileSync(`${binary}.grandchild`, 'utf8'));
+    expect(grandchild).toBeGreaterThan(0);
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+    expect(isAlive(grandchild)).toBe(false);
+  });
+});
+
+const real = findServers({
+  home: bench.home,
+  path: process.env['PATH'],
+  opt: '/opt',
+  ...(process.env['LLAMA_SERVER_BIN'] === undefined ? {} : { named: process.env['LLAMA_SERVER_BIN'] }),
+})[0];
+if (real === undefined) {
+  process.stderr.write(
+    'No llama-server found: its test is skipped. Name one in LLAMA_SERVER_BIN to run it.\n',
+  );
+}
+
+describe('a real llama-server', () => {
+  it.skipIf(real === undefined)('is launched, measured, projected, adopted and stopped', async () => {
+    const { file } = await bench.model('chat-a');
+    const driver = driverFor(real);
+    expect(await driver.probe()).toBeDefined();
+    const plan = bench.plan(file, { slots: 2 });
+    const engine = await driver.launch(plan);
+    try {
+      await engine.ready(() => undefined);
+      const [measured] = (await engine.measure()).byDevice;
+      const [projected] = (await driver.project(plan))?.byDevice ?? [];
+      if (projected) {
+        // The oracle prints whole MiB.
+        expect(Math.abs((measured?.kvBytes ?? 0) - projected.kvBytes)).toBeLessThanOrEqual(1024 * 1024);
+      }
+      expect(await engine.requestsInFlight()).toBe(0);
+      const reply = await fetch(`http://127.0.0.1:${engine.port}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${bench.key(plan.residentId)}` },
+        body: JSON.stringify({ messages: [{ role: 'user', content: 'Hello?' }], max_tokens: 4 }),
+      });
+      expect(reply.status).toBe(200);
+    } finally {
+      await engine.stop();
+    }
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+  });
+});

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+import { classOfWords, exitFailure } from './load-failure.js';
+import { filterLoadTimeLines } from './log-tail.js';
+
+describe('why a load failed, from the words of the engine', () => {
+  it.each([
+    [
+      "0.00.012.345 E llama_model_load: error loading model: tensor 'blk.3.ffn_up.weight' data is not within the file bounds, model is corrupted or incomplete",
+      'bad-artifact',
+    ],
+    ["gguf_init_from_file_impl: invalid magic characters: 'GGML', expected 'GGUF'", 'bad-artifact'],
+    ['E berth: load failed: Invalid GGUF magic. Expected "GGUF" but got "This".', 'bad-artifact'],
+    [
+      '/build/llama.cpp/src/llama-vocab.cpp:2501: GGML_ASSERT(id_to_token.size() == token_to_id.size()) failed',
+      'bad-artifact',
+    ],
+    [
+      "E llama_model_load: error loading model: error loading model architecture: unknown model architecture: 'zeta'",
+      'incompatible-engine',
+    ],
+    ['error: invalid argument: --no-ui', 'incompatible-engine'],
+    ['llama-server: error while loading shared libraries: libcuda.so.1', 'incompatible-engine'],
+    [
+      'E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 99999999999',
+      'out-of-memory',
+    ],
+    [
+      'E ggml_backend_cuda_buffer_type_alloc_buffer: allocating 9000.00 MiB on device 0: cudaMalloc failed: out of memory',
+      'out-of-memory',
+    ],
+    ["E srv  start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8080", 'exited'],
+  ])('%s', (line, expected) => {
+    expect(classOfWords(line)).toBe(expected);
+  });
+
+  it('tells the sentence that decides, how the process went, and the tail', () => {
+    const failure = exitFailure(
+      { code: 1 },
+      [
+        '0.00.010.000 I load_tensors:   CPU_Mapped model buffer size =   200.14 MiB',
+        '0.00.012.345 E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 68719476736',
+        '0.00.012.400 E llama_init_from_model: failed to initialize the context',
+      ].join('\n'),
+    );
+    expect(failure.failureClass).toBe('out-of-memory');
+    expect(failure.message).toBe(
+      'The engine exited with code 1 while loading: ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 68719476736.',
+    );
+    expect(failure.logTail.split('\n')).toHaveLength(3);
+  });
+
+  it('takes a kill without words for the hand of the system, which is short of memory', () => {
+    expect(exitFailure({ signal: 'SIGKILL' }, '').failureClass).toBe('out-of-memory');
+    expect(exitFailure({ signal: 'SIGSEGV' }, '').failureClass).toBe('exited');
+  });
+});
+
+describe('the tail of an engine log', () => {
+  it('keeps load-time lines and stops at the first request', () => {
+    const text = [
+      '0.00.001.000 I load_tensors:   CPU_Mapped model buffer size =   200.14 MiB',
+      '0.00.002.000 D something else: {"prompt": "a secret"}',
+      '0.00.003.000 I main: model loaded',
+      '0.01.000.000 I slot launch_slot_: id  0 | task 0 | processing task',
+      '0.01.001.000 E llama_context: said after a request with a secret',
+    ].join('\n');
+    const tail = filterLoadTimeLines(text);
+    expect(tail).toContain('model buffer size');
+    expect(tail).toContain('model loaded');
+    expect(tail).not.toContain('secret');
+  });
+
+  it('is at most 4 KiB, and its end is the end', () => {
+    const lines = Array.from({ length: 500 }, (_, i) => `I print_info: line ${i} of a long header`);
+    const tail = filterLoadTimeLines(lines.join('\n'));
+    expect(Buffer.byteLength(tail)).toBeLessThanOrEqual(4096);
+    expect(tail.endsWith('line 499 of a long header')).toBe(true);
+  });
+});
