@@ -1,23 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BerthFailure, berthError } from '#domain/errors.js';
-import {
-  type BerthEvent,
-  type IdentityEvent,
-  type LogPosition,
-  type Recorded,
-} from '#domain/events/index.js';
+import type { BerthEvent, IdentityEvent, LogPosition, Recorded } from '#domain/events/index.js';
 import { AppendChannel } from './append-channel.js';
 import { Decoder, type EncodedEvent, encodeEvent, refusalOf, type Writer } from './codec.js';
 import { withEncodedAppends } from './encoded-appends.js';
-import {
-  type AllSubscriber,
-  type AppendOutcome,
-  type EventLog,
-  type ExpectedRevision,
-  type NewEvent,
-  type StreamSubscriber,
-  type Subscription,
+import type {
+  AllSubscriber,
+  AppendOutcome,
+  EventLog,
+  ExpectedRevision,
+  NewEvent,
+  StreamSubscriber,
+  Subscription,
 } from './event-log.js';
 import { guardedRead } from './guarded-read.js';
 import { LogClient } from './log-client.js';
@@ -71,7 +66,7 @@ class ClientEventLog implements EventLog {
   #closed = false;
 
   constructor(options: EventLogOptions) {
-    const warn = options.log?.warn ?? (() => undefined);
+    const warn = (message: string): void => options.log?.warn(message);
     this.#client = LogClient.open(options.url);
     this.#appends = new AppendChannel(this.#client);
     this.#writer = { by: options.by, now: options.now };
