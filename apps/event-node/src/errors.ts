@@ -1,4 +1,4 @@
-import { type WireExpectation } from './protocol/expectation.js';
+import type { WireExpectation } from './protocol/expectation.js';
 
 /** Why the node refuses; the table that turns each into gRPC statuses and batch errors is in `protocol/status.ts`. */
 export type Refusal =

@@ -1,11 +1,11 @@
-import { type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { COMPATIBLE_VERSION } from './services/server-features.js';
-import { type NodeContext } from './services/context.js';
+import type { NodeContext } from './services/context.js';
 
 /** The few plain requests that production's tools and load balancers ask. */
 export function httpHandler(context: NodeContext, secure: boolean): RequestListener {
   return (request, response) => {
-    const path = (request.url ?? '/').split('?')[0];
+    const path = (request.url ?? '/').replace(/\?.*$/s, '');
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       answer(response, 404, { error: 'not-found' });
       return;
@@ -33,7 +33,7 @@ export function httpHandler(context: NodeContext, secure: boolean): RequestListe
   };
 }
 
-export function answer(response: ServerResponse<IncomingMessage>, status: number, body: unknown): void {
+export function answer(response: ServerResponse, status: number, body: unknown): void {
   const text = JSON.stringify(body);
   response
     .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })

@@ -1,6 +1,6 @@
 import { type Server, ServerCredentials, type ConnectionInjector } from '@grpc/grpc-js';
 import { createServer as createHttpServer, type RequestListener, type Server as HttpServer } from 'node:http';
-import { type Http2Server } from 'node:http2';
+import type { Http2Server } from 'node:http2';
 import { createServer, type AddressInfo, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
 import { StartError } from './errors.js';
@@ -105,7 +105,7 @@ async function listen(server: NetServer | TlsServer, { host, port }: ListenOptio
 }
 
 function listenError(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  switch (error.code) {
+  switch (error.code ?? '') {
     case 'EADDRINUSE':
       return new StartError(
         `Port ${port} on ${host} is taken by another program. Choose another with --port, or --port 0 for a free one.`,

@@ -51,9 +51,9 @@ const say = (message: string): void => {
 
 async function run(): Promise<void> {
   let node: EventNode | undefined;
-  let wanted = false;
+  const asked = new AbortController();
   const stop = () => {
-    wanted = true;
+    asked.abort();
     if (!node) return;
     node.stop().then(
       () => process.exit(0),
@@ -86,10 +86,10 @@ async function run(): Promise<void> {
     setTimeout(() => process.exit(1), 100);
     return;
   }
-  const details = { port: node.port, url: node.publicAddress, pid: process.pid };
+  const details = { port: node.port, url: node.publicAddress, connectionFile: node.connectionFile };
   if (process.connected) tellSupervisor({ berth: 'ready', details });
   else process.stdout.write(`${node.publicAddress}\n`);
-  if (wanted) stop();
+  if (asked.signal.aborted) stop();
 }
 
 await run();

@@ -11,7 +11,10 @@ import { Listener } from './listener.js';
 import { OpenCalls, type NodeContext } from './services/context.js';
 import { createGrpcServer } from './services/services.js';
 import { DirectoryLock } from './store/directory-lock.js';
-import { EventStore } from './store/event-store.js';
+import type { BackupReport } from './store/backup.js';
+import type { ScavengeReport } from './store/scavenger.js';
+import type { VerifyReport } from './store/verify.js';
+import { openLog } from './store/open-log.js';
 
 export interface EventNodeOptions {
   readonly dataDir: string;
@@ -27,10 +30,17 @@ export interface EventNodeOptions {
 
 export interface EventNode {
   readonly port: number;
-  /** With the administrator's credential; also in `DIR/connection`. */
+  /** With the administrator's credential. */
   readonly connectionString: string;
+  /** A 0600 file that holds the connection string. */
+  readonly connectionFile: string;
   /** The same without the credential. */
   readonly publicAddress: string;
+  /** Removes what retention hides. */
+  scavenge(): Promise<ScavengeReport>;
+  verify(): Promise<VerifyReport>;
+  /** Copies the log into a folder while it is in use. */
+  backup(folder: string): Promise<BackupReport>;
   stop(): Promise<void>;
 }
 
@@ -59,11 +69,8 @@ export async function startEventNode(options: EventNodeOptions): Promise<EventNo
 async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Promise<EventNode> {
   const { dataDir, host, insecure } = options;
   const now = options.now ?? Date.now;
-  const store = new EventStore({
-    file: join(dataDir, 'log.db'),
-    onDamage: options.onDamage ?? (() => undefined),
-    now,
-  });
+  const say = options.say ?? (() => undefined);
+  const store = openLog(dataDir, { onDamage: options.onDamage ?? (() => undefined), say, now });
   try {
     const tls = insecure ? undefined : await ensureCertificates(join(dataDir, 'tls'), host);
     const admin = insecure ? undefined : ensureAdmin(dataDir);
@@ -86,11 +93,16 @@ async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Prom
     const renewal = tls && renewInTime(tls, join(dataDir, 'tls'), host, listener);
     const address = `${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`;
     const connectionString = connectionTo(address, tls, admin);
-    writePrivateFile(join(dataDir, 'connection'), `${connectionString}\n`);
+    const connectionFile = join(dataDir, 'connection');
+    writePrivateFile(connectionFile, `${connectionString}\n`);
     return {
       port,
       connectionString,
+      connectionFile,
       publicAddress: connectionTo(address, tls, undefined),
+      scavenge: () => store.scavenge(),
+      verify: () => store.verify(),
+      backup: (folder) => store.backup(folder),
       stop: async () => {
         clearInterval(renewal);
         context.calls.refuseNew();

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { StartError } from '../errors.js';
 import { readIfThere, writePrivateFile } from './private-files.js';
-import { type UserSecret } from './users.js';
+import type { UserSecret } from './users.js';
 
 /** The administrator's credential, in a file that its owner alone reads: 256 random bits, made once. */
 export function ensureAdmin(dataDir: string): UserSecret {

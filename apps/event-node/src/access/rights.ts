@@ -1,7 +1,7 @@
 import { NodeError } from '../errors.js';
 import { baseStreamOf, isMetadataStream, type StreamAcl } from '../store/stream-metadata.js';
-import { type StreamStates } from '../store/stream-states.js';
-import { type Principal } from './users.js';
+import type { StreamStates } from '../store/stream-states.js';
+import type { Principal } from './users.js';
 
 export type Right = 'read' | 'write' | 'delete';
 

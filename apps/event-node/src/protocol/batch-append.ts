@@ -1,6 +1,6 @@
 import { invalid, NodeError } from '../errors.js';
-import { type WireExpectation } from './expectation.js';
-import { type ProposedEvent } from './record.js';
+import type { WireExpectation } from './expectation.js';
+import type { ProposedEvent } from './record.js';
 import { field, numberField, WireReader } from './wire.js';
 
 export interface BatchOptions {

@@ -1,6 +1,6 @@
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { invalid } from '../errors.js';
-import { type StoredEvent } from '../store/tail.js';
+import type { StoredEvent } from '../store/tail.js';
 
 type Options = streamsPb.ReadReq.Options;
 

@@ -2,6 +2,7 @@ import { Metadata, status, type ServiceError, type StatusObject } from '@grpc/gr
 import anyPb from 'google-protobuf/google/protobuf/any_pb.js';
 import emptyPb from 'google-protobuf/google/protobuf/empty_pb.js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
+import codePb from '@eventstore/db-client/generated/code_pb.js';
 import statusPb from '@eventstore/db-client/generated/status_pb.js';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { messageOf, NodeError, type Refusal, type RefusalCode } from '../errors.js';
@@ -51,22 +52,19 @@ export function callEnding(thrown: unknown): ServiceError {
 }
 
 function trailersOf(refusal: Refusal): readonly (readonly [string, string])[] {
-  switch (refusal.code) {
-    case 'wrong-expected-version':
-      return [
-        ['stream-name', headerSafe(refusal.stream)],
-        ['expected-version', String(expectationNumber(refusal.expected))],
-        ['actual-version', String(refusal.actual)],
-      ];
-    case 'stream-deleted':
-      return [['stream-name', headerSafe(refusal.stream)]];
-    case 'append-too-large':
-      return [['maximum-append-size', String(refusal.limitBytes)]];
-    case 'missing-metadata-property':
-      return [['required-metadata-properties', refusal.required.join(',')]];
-    default:
-      return [];
+  if (refusal.code === 'wrong-expected-version') {
+    return [
+      ['stream-name', headerSafe(refusal.stream)],
+      ['expected-version', String(expectationNumber(refusal.expected))],
+      ['actual-version', String(refusal.actual)],
+    ];
   }
+  if (refusal.code === 'stream-deleted') return [['stream-name', headerSafe(refusal.stream)]];
+  if (refusal.code === 'append-too-large') return [['maximum-append-size', String(refusal.limitBytes)]];
+  if (refusal.code === 'missing-metadata-property') {
+    return [['required-metadata-properties', refusal.required.join(',')]];
+  }
+  return [];
 }
 
 /** HTTP/2 headers carry visible ASCII alone; a name beyond it would end the call with an unreadable error. */
@@ -93,7 +91,7 @@ export function batchRefusal(correlation: Buffer, stream: string, thrown: unknow
 }
 
 interface BatchError {
-  readonly code: 2 | 3 | 4 | 5 | 6 | 7;
+  readonly code: codePb.Code;
   readonly type: string;
   readonly message: { serializeBinary(): Uint8Array };
 }
@@ -102,23 +100,31 @@ function batchError({ refusal, message: sentence }: NodeError): BatchError {
   const own = 'event_store.client';
   switch (refusal.code) {
     case 'wrong-expected-version':
-      return { code: 6, type: `${own}.WrongExpectedVersion`, message: wrongVersionDetails(refusal) };
+      return {
+        code: codePb.Code.ALREADY_EXISTS,
+        type: `${own}.WrongExpectedVersion`,
+        message: wrongVersionDetails(refusal),
+      };
     case 'stream-deleted': {
       const message = new sharedPb.StreamDeleted();
       const identifier = new sharedPb.StreamIdentifier();
       identifier.setStreamName(Buffer.from(refusal.stream, 'utf8'));
       message.setStreamIdentifier(identifier);
-      return { code: 5, type: `${own}.StreamDeleted`, message };
+      return { code: codePb.Code.NOT_FOUND, type: `${own}.StreamDeleted`, message };
     }
     case 'access-denied':
     case 'unauthenticated':
-      return { code: 7, type: `${own}.AccessDenied`, message: new sharedPb.AccessDenied() };
+      return {
+        code: codePb.Code.PERMISSION_DENIED,
+        type: `${own}.AccessDenied`,
+        message: new sharedPb.AccessDenied(),
+      };
     case 'timeout':
-      return { code: 4, type: `${own}.Timeout`, message: new sharedPb.Timeout() };
+      return { code: codePb.Code.DEADLINE_EXCEEDED, type: `${own}.Timeout`, message: new sharedPb.Timeout() };
     case 'append-too-large': {
       const message = new sharedPb.MaximumAppendSizeExceeded();
       message.setMaxappendsize(refusal.limitBytes);
-      return { code: 3, type: `${own}.MaximumAppendSizeExceeded`, message };
+      return { code: codePb.Code.INVALID_ARGUMENT, type: `${own}.MaximumAppendSizeExceeded`, message };
     }
     case 'bad-stream-name':
     case 'bad-request':
@@ -126,12 +132,12 @@ function batchError({ refusal, message: sentence }: NodeError): BatchError {
     case 'missing-metadata-property': {
       const message = new sharedPb.BadRequest();
       message.setMessage(sentence);
-      return { code: 3, type: `${own}.BadRequest`, message };
+      return { code: codePb.Code.INVALID_ARGUMENT, type: `${own}.BadRequest`, message };
     }
     case 'storage-failed':
     case 'not-ready':
     case 'cancelled':
-      return { code: 2, type: `${own}.Unknown`, message: new sharedPb.Unknown() };
+      return { code: codePb.Code.UNKNOWN, type: `${own}.Unknown`, message: new sharedPb.Unknown() };
   }
 }
 

@@ -1,5 +1,5 @@
 import { NodeError } from '../errors.js';
-import { type ProposedEvent } from '../protocol/record.js';
+import type { ProposedEvent } from '../protocol/record.js';
 
 /** What passes here passes on every server: later ones allow more by default. */
 export const MAX_APPEND_BYTES = 1024 * 1024;

@@ -1,10 +1,10 @@
-import { type sendUnaryData, type ServerReadableStream } from '@grpc/grpc-js';
+import type { sendUnaryData, ServerReadableStream } from '@grpc/grpc-js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { invalid, NodeError } from '../errors.js';
 import { proposed, uuidOf } from '../protocol/batch-append.js';
 import { expectationOf } from '../protocol/expectation.js';
-import { type ProposedEvent } from '../protocol/record.js';
+import type { ProposedEvent } from '../protocol/record.js';
 import { callEnding } from '../protocol/status.js';
 import { eventBytes, MAX_APPEND_BYTES, tooLarge } from './append-limits.js';
 import { principalOf, type NodeContext } from './context.js';

@@ -1,4 +1,4 @@
-import { type ServerDuplexStream } from '@grpc/grpc-js';
+import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { messageOf, NodeError } from '../errors.js';
 import {
   batchSuccess,
@@ -6,7 +6,7 @@ import {
   type BatchChunk,
   type BatchOptions,
 } from '../protocol/batch-append.js';
-import { type ProposedEvent } from '../protocol/record.js';
+import type { ProposedEvent } from '../protocol/record.js';
 import { batchRefusal, callEnding } from '../protocol/status.js';
 import { APPEND_TIMEOUT_MS, eventBytes, MAX_APPEND_BYTES, tooLarge, tooLate } from './append-limits.js';
 import { principalOf, type NodeContext } from './context.js';

@@ -1,8 +1,8 @@
-import { type Metadata } from '@grpc/grpc-js';
-import { type Rights } from '../access/rights.js';
-import { type Principal, type Users } from '../access/users.js';
+import type { Metadata } from '@grpc/grpc-js';
+import type { Rights } from '../access/rights.js';
+import type { Principal, Users } from '../access/users.js';
 import { type NodeError, notReady } from '../errors.js';
-import { type EventStore } from '../store/event-store.js';
+import type { EventStore } from '../store/event-store.js';
 
 /** What every service of the node works with. */
 export interface NodeContext {

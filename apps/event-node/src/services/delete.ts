@@ -1,9 +1,9 @@
-import { type sendUnaryData, type ServerUnaryCall } from '@grpc/grpc-js';
+import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { invalid } from '../errors.js';
 import { expectationOf } from '../protocol/expectation.js';
 import { callEnding } from '../protocol/status.js';
-import { type Written } from '../store/stream-writer.js';
+import type { Written } from '../store/stream-writer.js';
 import { streamName } from './append.js';
 import { principalOf, type NodeContext } from './context.js';
 

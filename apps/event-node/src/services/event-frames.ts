@@ -1,8 +1,8 @@
 import { recordBody, recordId } from '../protocol/record.js';
 import { eventFrame, linkFrame, withStructuredId } from '../protocol/read-frames.js';
-import { type ReadRequest } from '../protocol/read-request.js';
-import { type EventReader } from '../store/event-reader.js';
-import { type StoredEvent } from '../store/tail.js';
+import type { ReadRequest } from '../protocol/read-request.js';
+import type { EventReader } from '../store/event-reader.js';
+import type { StoredEvent } from '../store/tail.js';
 
 const LINK = /^(\d+)@(.+)$/s;
 

@@ -1,10 +1,10 @@
-import { type sendUnaryData, type ServerUnaryCall } from '@grpc/grpc-js';
+import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js';
 import gossipPb from '@eventstore/db-client/generated/gossip_pb.js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import { randomUUID } from 'node:crypto';
 import { callEnding } from '../protocol/status.js';
 import { notReady } from '../errors.js';
-import { type NodeContext } from './context.js';
+import type { NodeContext } from './context.js';
 
 /** A cluster of one, which leads. */
 export function gossip(

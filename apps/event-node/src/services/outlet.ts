@@ -1,6 +1,6 @@
-import { type ServerWritableStream } from '@grpc/grpc-js';
+import type { ServerWritableStream } from '@grpc/grpc-js';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type NodeError } from '../errors.js';
+import type { NodeError } from '../errors.js';
 import { callEnding } from '../protocol/status.js';
 
 /** The sending side of a read or subscription: back-pressure, and an end that is said once. */
@@ -19,7 +19,7 @@ export class Outlet {
     call.on('drain', () => this.#wake?.());
   }
 
-  get ended(): boolean {
+  isOver(): boolean {
     return this.#ended;
   }
 

@@ -1,11 +1,11 @@
-import { type ServerWritableStream } from '@grpc/grpc-js';
+import type { ServerWritableStream } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
 import type streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { deleted, invalid } from '../errors.js';
 import { notFoundFrame } from '../protocol/read-frames.js';
 import { parseReadRequest, type ReadRequest } from '../protocol/read-request.js';
 import { isSoftDeleted, baseStreamOf, isMetadataStream } from '../store/stream-metadata.js';
-import { type StoredEvent } from '../store/tail.js';
+import type { StoredEvent } from '../store/tail.js';
 import { principalOf, type NodeContext } from './context.js';
 import { framesFor } from './event-frames.js';
 import { Outlet } from './outlet.js';
@@ -107,12 +107,12 @@ async function sendPages(
   next: (most: number) => readonly StoredEvent[] | undefined,
 ): Promise<void> {
   let left = count;
-  while (left > 0 && !outlet.ended) {
+  while (left > 0 && !outlet.isOver()) {
     const page = next(left);
     if (!page) return;
     for (const event of page) {
       if (!outlet.write(frame(event))) await outlet.drained();
-      if (outlet.ended || --left === 0) return;
+      if (outlet.isOver() || --left === 0) return;
     }
     await outlet.breathe();
   }

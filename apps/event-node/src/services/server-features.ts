@@ -1,4 +1,4 @@
-import { type sendUnaryData, type ServerUnaryCall } from '@grpc/grpc-js';
+import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js';
 import featuresPb from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import type sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 

@@ -1,10 +1,10 @@
-import { Server, type ServiceDefinition, type UntypedServiceImplementation } from '@grpc/grpc-js';
+import { Server, type ServiceDefinition } from '@grpc/grpc-js';
 import featuresGrpc from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
 import gossipGrpc from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 import streamsGrpc from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import { append } from './append.js';
 import { batchAppend } from './batch-append.js';
-import { type NodeContext } from './context.js';
+import type { NodeContext } from './context.js';
 import { softDelete, tombstone } from './delete.js';
 import { gossip } from './gossip.js';
 import { read } from './read.js';
@@ -43,19 +43,13 @@ export function createGrpcServer(
     batchAppend: batchAppend(context),
     delete: softDelete(context),
     tombstone: tombstone(context),
-  } as unknown as UntypedServiceImplementation);
-  server.addService(
-    featuresGrpc.ServerFeaturesService as unknown as ServiceDefinition,
-    {
-      getSupportedMethods: supportedMethods,
-    } as unknown as UntypedServiceImplementation,
-  );
-  server.addService(
-    gossipGrpc.GossipService as unknown as ServiceDefinition,
-    {
-      read: gossip(context, endPoint),
-    } as unknown as UntypedServiceImplementation,
-  );
+  });
+  server.addService(featuresGrpc.ServerFeaturesService, {
+    getSupportedMethods: supportedMethods,
+  });
+  server.addService(gossipGrpc.GossipService, {
+    read: gossip(context, endPoint),
+  });
   return server;
 }
 

@@ -1,10 +1,10 @@
 import { invalid } from '../errors.js';
 import { CAUGHT_UP_FRAME, checkpointFrame, confirmationFrame } from '../protocol/read-frames.js';
-import { type ReadRequest } from '../protocol/read-request.js';
-import { type StoredEvent } from '../store/tail.js';
-import { type NodeContext } from './context.js';
+import type { ReadRequest } from '../protocol/read-request.js';
+import type { StoredEvent } from '../store/tail.js';
+import type { NodeContext } from './context.js';
 import { framesFor } from './event-frames.js';
-import { type Outlet } from './outlet.js';
+import type { Outlet } from './outlet.js';
 
 export interface SubscriptionRun {
   readonly context: NodeContext;
@@ -44,7 +44,7 @@ export class AllSubscription {
     const { store } = context;
     outlet.write(confirmationFrame(id));
     let live = false;
-    while (!outlet.ended) {
+    while (!outlet.isOver()) {
       this.#checkRights();
       const fromTail = store.tail.after(this.#cursor);
       const events = fromTail ?? store.reader.allAfter(this.#cursor);
@@ -72,7 +72,7 @@ export class AllSubscription {
       this.#cursor = event.position;
       if (filter && ++this.#considered >= filter.checkpointEvery) this.#checkpoint();
       if (!room) await outlet.drained();
-      if (outlet.ended) return;
+      if (outlet.isOver()) return;
     }
   }
 

@@ -1,10 +1,10 @@
 import { deleted } from '../errors.js';
 import { CAUGHT_UP_FRAME, confirmationFrame } from '../protocol/read-frames.js';
 import { baseStreamOf, isMetadataStream, isSoftDeleted } from '../store/stream-metadata.js';
-import { type StoredEvent } from '../store/tail.js';
+import type { StoredEvent } from '../store/tail.js';
 import { TOMBSTONE_REVISION } from '../protocol/record.js';
 import { framesFor } from './event-frames.js';
-import { type SubscriptionRun } from './subscribe-all.js';
+import type { SubscriptionRun } from './subscribe-all.js';
 
 /** A catch-up subscription to one stream, which may not exist yet. Its cursor is the last revision sent. */
 export class StreamSubscription {
@@ -31,7 +31,7 @@ export class StreamSubscription {
     if (this.#isDead()) throw deleted(this.#stream);
     outlet.write(confirmationFrame(id));
     let live = false;
-    while (!outlet.ended) {
+    while (!outlet.isOver()) {
       this.#checkRights();
       const recent = live ? store.tail.after(this.#position) : undefined;
       if (!recent) {
@@ -61,7 +61,7 @@ export class StreamSubscription {
       const room = outlet.write(this.#frame(event));
       this.#cursor = event.revision;
       if (!room) await outlet.drained();
-      if (outlet.ended) return false;
+      if (outlet.isOver()) return false;
     }
     await outlet.breathe();
     return false;
@@ -77,7 +77,7 @@ export class StreamSubscription {
       this.#cursor = event.revision;
       if (event.revision === TOMBSTONE_REVISION) throw deleted(this.#stream);
       if (!room) await outlet.drained();
-      if (outlet.ended) return;
+      if (outlet.isOver()) return;
     }
   }
 

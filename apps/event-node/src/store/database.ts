@@ -12,7 +12,7 @@ export interface Change {
 
 export const query = <Row extends readonly unknown[]>(db: Sqlite, sql: string): Query<Row> =>
   db.prepare(sql).raw() as unknown as Query<Row>;
-export const change = (db: Sqlite, sql: string): Change => db.prepare(sql) as unknown as Change;
+export const change = (db: Sqlite, sql: string): Change => db.prepare(sql);
 
 export const FORMAT = 1;
 
@@ -20,8 +20,8 @@ const SCHEMA = `
   create table if not exists streams (
     sid integer primary key,
     name text not null unique,
-    -- the last revision at the latest scavenge, which may have removed that event
-    floor integer not null default -1
+    -- revisions below were removed by a scavenge
+    removed integer not null default 0
   ) strict;
   create table if not exists events (
     position integer primary key,
@@ -30,13 +30,17 @@ const SCHEMA = `
     record blob not null
   ) strict;
   create unique index if not exists events_by_stream on events (sid, revision);
+  create index if not exists tombstones on events (sid) where revision = 9223372036854775807;
   create table if not exists node (
     key text primary key,
     value any not null
   ) strict;
 `;
 
-/** Opens a log file for writing, and creates what is missing in it. */
+/**
+ * Opens a log file for writing, and creates what is missing in it. Checkpoints are the keeper's business: an automatic
+ * one would run on the committing connection and show in the slowest appends.
+ */
 export function openDatabase(file: string): Sqlite {
   const db = new Database(file);
   try {
@@ -46,7 +50,7 @@ export function openDatabase(file: string): Sqlite {
       pragma synchronous = full;
       pragma cache_size = -16000;
       pragma journal_size_limit = 67108864;
-      pragma wal_autocheckpoint = 2000;
+      pragma wal_autocheckpoint = 0;
       pragma busy_timeout = 10000;
     `);
     db.exec(SCHEMA);

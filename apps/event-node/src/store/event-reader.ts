@@ -2,7 +2,7 @@ import { recordCreatedMs } from '../protocol/record.js';
 import { query, type Query, type Sqlite } from './database.js';
 import { StoredEvent } from './tail.js';
 import { isMetadataStream, type StreamMetadata } from './stream-metadata.js';
-import { type StreamStates } from './stream-states.js';
+import type { StreamStates } from './stream-states.js';
 
 type Row = readonly [position: number, sid: number, revision: number, record: Buffer];
 

@@ -1,4 +1,4 @@
-import { type WireExpectation } from '../protocol/expectation.js';
+import type { WireExpectation } from '../protocol/expectation.js';
 import { deleted, NodeError } from '../errors.js';
 
 /** What the decision needs to know of a stream. */

@@ -1,4 +1,4 @@
-import { type Query } from './database.js';
+import type { Query } from './database.js';
 import { IdMemory, type RememberedEvent } from './id-memory.js';
 
 export type IdRow = readonly [position: number, sid: number, revision: number, id: Buffer];

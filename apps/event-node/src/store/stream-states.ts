@@ -16,7 +16,7 @@ export interface StreamState {
   sid: number;
   /** The last revision, -1 for none; a tombstone does not count. */
   last: number;
-  /** The position of the last event, -1 for none (or when a scavenge removed it). */
+  /** The position of the last event, -1 for none. */
   lastPosition: number;
   tombstoned: boolean;
   /** Field 2 of this stream's records. */
@@ -31,7 +31,7 @@ const METADATA_OF_METADATA: StreamMetadata = { ...NO_METADATA, maxCount: 1 };
 export class StreamStates {
   readonly #states = new Lru<string, StreamState>(CACHED_STREAMS);
   readonly #metadata = new Lru<string, StreamMetadata>(CACHED_STREAMS);
-  readonly #find: Query<[number, number]>;
+  readonly #find: Query<[number]>;
   readonly #newest: Query<[number, number]>;
   readonly #newestRecord: Query<[Buffer]>;
   readonly #create: Change;
@@ -39,7 +39,7 @@ export class StreamStates {
   metadataVersion = 0;
 
   constructor(db: Sqlite) {
-    this.#find = query(db, 'select sid, floor from streams where name = ?');
+    this.#find = query(db, 'select sid from streams where name = ?');
     this.#newest = query(
       db,
       'select revision, position from events where sid = ? order by revision desc limit 2',
@@ -67,14 +67,14 @@ export class StreamStates {
     };
     const row = this.#find.get([name]);
     if (!row) return state;
-    [state.sid, state.last] = row;
+    [state.sid] = row;
     for (const [revision, position] of this.#newest.all([state.sid])) {
       if (revision >= TOMBSTONE_REVISION) {
         state.tombstoned = true;
         state.lastPosition = position;
-      } else if (revision >= state.last) {
-        state.last = revision;
-        if (!state.tombstoned) state.lastPosition = position;
+      } else {
+        state.last = Math.max(state.last, revision);
+        if (!state.tombstoned) state.lastPosition = Math.max(state.lastPosition, position);
       }
     }
     return state;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { NodeError } from '../errors.js';
-import { type WireExpectation } from '../protocol/expectation.js';
+import type { WireExpectation } from '../protocol/expectation.js';
 import {
   encodeRecord,
   recordCreatedMs,
@@ -9,9 +9,9 @@ import {
   type ProposedEvent,
 } from '../protocol/record.js';
 import { change, query, type Change, type Sqlite } from './database.js';
-import { type EventReader } from './event-reader.js';
+import type { EventReader } from './event-reader.js';
 import { checkExpectation, decideAppend, wrongVersion, type StreamFacts } from './expectation.js';
-import { type RememberedEvent } from './id-memory.js';
+import type { RememberedEvent } from './id-memory.js';
 import {
   baseStreamOf,
   isMetadataStream,
@@ -19,7 +19,7 @@ import {
   metadataStreamOf,
   SOFT_DELETE_METADATA,
 } from './stream-metadata.js';
-import { type StreamState, type StreamStates } from './stream-states.js';
+import type { StreamState, StreamStates } from './stream-states.js';
 import { StoredEvent } from './tail.js';
 
 export interface Written {
