@@ -19,7 +19,11 @@ const [name, ...args] = process.argv.slice(2);
 const { FAIL, CRASH, HANG, RUNS, BERTH_PORT } = process.env;
 appendFileSync(RUNS, name + ' ' + args.join(' ') + '\\n');
 process.on('SIGINT', () => undefined);
-process.on('SIGTERM', () => { appendFileSync(RUNS, 'stop ' + name + '\\n'); if (HANG !== name) process.exit(0); });
+const note = (text) => appendFileSync(RUNS, text + ' ' + name + '\\n');
+process.on('SIGTERM', () => {
+  note('stop');
+  if (HANG !== name) setTimeout(() => { note('end'); process.exit(0); }, 100);
+});
 process.on('disconnect', () => process.exit(0));
 setInterval(() => undefined, 1000);
 const ready = (details) => process.send({ berth: 'ready', details });
@@ -86,7 +90,14 @@ function up(env: Record<string, string> = {}, args: string[] = []) {
     text: () => text,
     ended,
     /** To the whole group, as a terminal does it. */
-    interrupt: () => process.kill(-child.pid!, 'SIGINT'),
+    interrupt: () => {
+      try {
+        process.kill(-child.pid!, 'SIGINT');
+      } catch (error) {
+        // The group is gone already.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    },
     running: async () => {
       const there = await waitFor(() => text.includes('Ctrl-C stops') || child.exitCode !== null, 30_000);
       if (!there || child.exitCode !== null) throw new Error(`not running:\n${text}`);
@@ -125,6 +136,10 @@ describe('berth up', () => {
     expect(await one.ended).toBe(0);
     const order = [...one.text().matchAll(/^ {2}(.+?) +stopped/gm)].map((match) => match[1]);
     expect(order).toEqual(['api', 'worker agent', 'projector', 'postgres', 'event log']);
+    // Each has ended before the next one is asked to: an agent that ends its engines still has the log.
+    expect(runs().filter((line) => /^(stop|end) /.test(line))).toEqual(
+      ['api', 'agent', 'projector', 'event-node'].flatMap((name) => [`stop ${name}`, `end ${name}`]),
+    );
     expect(ours()).toEqual([]);
     expect(homeHolder(home)).toBeUndefined();
   });

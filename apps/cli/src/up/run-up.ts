@@ -67,7 +67,7 @@ export async function runUp(options: UpOptions): Promise<number> {
         console.log('Stopping (Ctrl-C again hurries)');
         void stack.stop();
       },
-      () => void stack.stop(),
+      () => stack.hurry(),
     );
     try {
       const details = await Promise.race([stack.start(), asked.first.then(() => undefined)]);

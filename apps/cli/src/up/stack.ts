@@ -16,6 +16,8 @@ export interface StackOptions {
 /** What was started and why it could not be; everything that was started is stopped again by whoever catches it. */
 export class StartFailed extends Error {}
 
+const HURRY_MS = 2_000;
+
 /** Everything that `berth up` runs, in the order of its start; it is stopped the other way round. */
 export class Stack {
   readonly #options: StackOptions;
@@ -54,15 +56,17 @@ export class Stack {
     return api ?? {};
   }
 
-  /** In order: api, agent, projector, Postgres, event log. A second call makes it quick, a third ends all by force. */
+  /** In order: api, agent, projector, Postgres, event log. */
   stop(): Promise<void> {
-    if (this.#stopping !== undefined) {
-      if (this.#hurry) for (const one of this.#running) one.kill();
-      this.#hurry = true;
-      for (const one of this.#running) void one.stop(2_000);
-    }
     this.#stopping ??= this.#stopInOrder();
     return this.#stopping;
+  }
+
+  /** Somebody does not want to wait: the first time all stop at once and soon, the second time by force. */
+  hurry(): void {
+    if (this.#hurry) for (const one of this.#running) one.kill();
+    this.#hurry = true;
+    for (const one of this.#running) void one.stop(HURRY_MS);
   }
 
   async #stopInOrder(): Promise<void> {
@@ -72,7 +76,7 @@ export class Stack {
     );
     for (const one of byOrder) {
       const step = this.#options.reporter.step(one.service.title);
-      await one.stop(this.#hurry ? 2_000 : one.service.stopWithinMs);
+      await one.stop(this.#hurry ? HURRY_MS : one.service.stopWithinMs);
       if (!this.#quiet) step.done('stopped');
     }
   }
