@@ -1,5 +1,5 @@
 import { seededRandom } from './random.js';
-import { type Vocabulary } from './vocabulary.js';
+import type { Vocabulary } from './vocabulary.js';
 
 /** Each pair: after the first token comes the second. */
 export type Links = readonly (readonly [from: string, to: string])[];

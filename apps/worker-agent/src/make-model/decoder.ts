@@ -1,6 +1,6 @@
 import { chainWeights } from './chain.js';
 import { FILE_TYPES, type TensorType } from './encode.js';
-import { type HeaderValue, type TensorSpec } from './gguf-writer.js';
+import type { HeaderValue, TensorSpec } from './gguf-writer.js';
 import { CHAT_TEMPLATE, scriptLinks, type Script } from './script.js';
 import { tensorMaker } from './tensors.js';
 import { buildVocabulary } from './vocabulary.js';

@@ -1,6 +1,6 @@
 import { FILE_TYPES, type TensorType } from './encode.js';
-import { type ModelParts } from './decoder.js';
-import { type HeaderValue, type TensorSpec } from './gguf-writer.js';
+import type { ModelParts } from './decoder.js';
+import type { HeaderValue, TensorSpec } from './gguf-writer.js';
 import { tensorMaker } from './tensors.js';
 import { buildVocabulary } from './vocabulary.js';
 

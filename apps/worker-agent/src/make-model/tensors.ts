@@ -1,5 +1,5 @@
 import { TENSOR_TYPES, encodeValues, tensorBytes, type TensorType } from './encode.js';
-import { type TensorSpec } from './gguf-writer.js';
+import type { TensorSpec } from './gguf-writer.js';
 import { seededRandom } from './random.js';
 
 const POOL_VALUES = 1 << 18;

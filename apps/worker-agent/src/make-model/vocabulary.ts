@@ -1,4 +1,4 @@
-import { type HeaderValue } from './gguf-writer.js';
+import type { HeaderValue } from './gguf-writer.js';
 
 /** Token kinds as llama.cpp numbers them. */
 const KIND = { normal: 1, unknown: 2, control: 3, userDefined: 4, byte: 6 } as const;

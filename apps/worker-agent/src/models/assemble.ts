@@ -1,10 +1,10 @@
-import { type Artifact, type FoundModel } from '#domain/events/catalog-events.js';
+import type { Artifact, FoundModel } from '#domain/events/catalog-events.js';
 import { modelKey } from '#domain/ids.js';
-import { type ModelKind } from '#domain/placement-terms.js';
-import { type FileFacts } from './file-facts.js';
+import type { ModelKind } from '#domain/placement-terms.js';
+import type { FileFacts } from './file-facts.js';
 import { geometryOf } from './geometry-of.js';
 import { labelOfFileType, qualityRank, readName } from './quant.js';
-import { type ModelFolder } from './stores.js';
+import type { ModelFolder } from './stores.js';
 
 export interface ScannedModel {
   readonly model: FoundModel;

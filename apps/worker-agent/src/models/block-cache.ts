@@ -1,5 +1,5 @@
-import { type BlockKind } from '#domain/geometry.js';
-import { type TensorFact } from './file-facts.js';
+import type { BlockKind } from '#domain/geometry.js';
+import type { TensorFact } from './file-facts.js';
 import { isEncoder, type HeaderKeys } from './header-keys.js';
 
 /**

@@ -1,11 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type CatalogEvent, type FoundModel } from '#domain/events/index.js';
+import type { CatalogEvent, FoundModel } from '#domain/events/index.js';
 import { evolveCatalog, initialCatalog, type CatalogState } from '#domain/catalog/catalog.js';
-import { type ModelKey, type WorkerId } from '#domain/ids.js';
-import { type Cause, type EventLog, type NewEvent } from '#events/event-log.js';
+import type { ModelKey, WorkerId } from '#domain/ids.js';
+import type { Cause, EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
-import { type Logger } from '#runtime/logger.js';
+import type { Logger } from '#runtime/logger.js';
 import { HeaderReader } from './header-reader.js';
 import { modelRoots, type ModelRoot } from './roots.js';
 import { scan, type ScannedModel } from './scan.js';

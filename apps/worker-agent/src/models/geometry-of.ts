@@ -1,7 +1,7 @@
-import { type BlockGeometry, type Geometry } from '#domain/geometry.js';
-import { type ModelKind } from '#domain/placement-terms.js';
+import type { BlockGeometry, Geometry } from '#domain/geometry.js';
+import type { ModelKind } from '#domain/placement-terms.js';
 import { cacheOfBlock } from './block-cache.js';
-import { type FileFacts, type TensorFact } from './file-facts.js';
+import type { FileFacts, TensorFact } from './file-facts.js';
 import { HeaderKeys, isEncoder } from './header-keys.js';
 
 /** llama.cpp's numbers: 0 none, 1 mean, 2 first, 3 last token, 4 rank. */

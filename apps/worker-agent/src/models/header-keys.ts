@@ -1,4 +1,4 @@
-import { type FactValue } from './file-facts.js';
+import type { FactValue } from './file-facts.js';
 
 /** Reads the keys of one architecture (`llama.block_count`), with what llama.cpp takes when one is missing. */
 export class HeaderKeys {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '#runtime/process-info.js';
-import { type FileFacts } from './file-facts.js';
+import type { FileFacts } from './file-facts.js';
 // As types only: the parser is loaded by the thread alone.
 import type { HeaderAnswer, HeaderRequest } from './header-worker.js';
 

@@ -1,6 +1,6 @@
 import { assemble, type ScannedModel } from './assemble.js';
 import { HeaderReader } from './header-reader.js';
-import { type ModelRoot } from './roots.js';
+import type { ModelRoot } from './roots.js';
 import { foldersOf, type ModelFolder } from './stores.js';
 import { FolderBudget } from './walk.js';
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type ModelRoot } from './roots.js';
+import type { ModelRoot } from './roots.js';
 import { readName } from './quant.js';
 import { entriesOf, statOf, walk, type FolderBudget, type FoundFile } from './walk.js';
 
