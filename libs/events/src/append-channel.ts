@@ -2,9 +2,9 @@ import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import { randomUUID } from 'node:crypto';
 import { formatBytes } from '#domain/units.js';
 import { batchMessage } from './batch-message.js';
-import { type EncodedEvent } from './codec.js';
-import { type Appended, type AppendFailure, type AppendOutcome, type ExpectedRevision } from './event-log.js';
-import { type BatchCall, type BatchResponse, type LogClient } from './log-client.js';
+import type { EncodedEvent } from './codec.js';
+import type { Appended, AppendFailure, AppendOutcome, ExpectedRevision } from './event-log.js';
+import type { BatchCall, BatchResponse, LogClient } from './log-client.js';
 import { isFinal, messageOf, refused, unavailable } from './log-failures.js';
 
 type Settle = (outcome: AppendOutcome) => void;

@@ -1,5 +1,5 @@
-import { type ExpectedRevision } from './event-log.js';
-import { type EncodedEvent } from './codec.js';
+import type { ExpectedRevision } from './event-log.js';
+import type { EncodedEvent } from './codec.js';
 
 /**
  * Writes one `BatchAppendReq` (streams.proto of EventStoreDB) by hand. The generated classes turn JSON into base64,

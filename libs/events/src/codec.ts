@@ -1,11 +1,6 @@
-import {
-  type BerthEvent,
-  type EventMetadata,
-  type LogPosition,
-  type Recorded,
-} from '#domain/events/index.js';
+import type { BerthEvent, EventMetadata, LogPosition, Recorded } from '#domain/events/index.js';
 import { formatBytes, MIB } from '#domain/units.js';
-import { type NewEvent } from './event-log.js';
+import type { NewEvent } from './event-log.js';
 import { CURRENT_VERSIONS, type JsonObject, upcast, VERSIONS } from './upcast.js';
 
 /** The log's limit for one append, metadata included; what passes here passes every server. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type BerthEvent, type BerthEventType } from '#domain/events/index.js';
+import type { BerthEvent, BerthEventType } from '#domain/events/index.js';
 import { Decoder, encodeEvent, type RawRecorded, refusalOf } from './codec.js';
 import { SAMPLES } from './testing/samples.js';
 import { CURRENT_VERSIONS, upcast, type Versions } from './upcast.js';

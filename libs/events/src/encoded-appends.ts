@@ -1,6 +1,6 @@
-import { type BerthEvent, type EventMetadata } from '#domain/events/index.js';
+import type { BerthEvent, EventMetadata } from '#domain/events/index.js';
 import { type EncodedEvent, encodeEvent } from './codec.js';
-import { type AppendOutcome, type EventLog, type ExpectedRevision, type NewEvent } from './event-log.js';
+import type { AppendOutcome, EventLog, ExpectedRevision, NewEvent } from './event-log.js';
 
 /** Appending what was serialised before: the spool's way, so that a call's events are serialised once. */
 export interface EncodedAppends {

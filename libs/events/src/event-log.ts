@@ -1,4 +1,4 @@
-import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
 
 /** What the stream's end must be for an append to be taken. */
 export type ExpectedRevision = 'any' | 'no-stream' | number;

@@ -1,4 +1,4 @@
-import { type StreamingRead } from '@eventstore/db-client';
+import type { StreamingRead } from '@eventstore/db-client';
 import { performance } from 'node:perf_hooks';
 import { isMissingStream, readFailure } from './log-failures.js';
 
@@ -24,7 +24,7 @@ export async function* guardedRead<T>(
   }, stallMs / 4);
   let drained = false;
   try {
-    for await (const item of read) {
+    for await (const item of read.iterator({ destroyOnReturn: false }) as AsyncIterable<T>) {
       waitingSince = undefined;
       yield item;
       waitingSince = performance.now();
@@ -38,6 +38,10 @@ export async function* guardedRead<T>(
     throw readFailure(what, error);
   } finally {
     clearInterval(watch);
-    if (!drained) await read.cancel().catch(() => undefined);
+    if (!drained) {
+      await read.cancel().catch(() => undefined);
+      // What had already come must flow off, else the client keeps the call for ever.
+      read.resume();
+    }
   }
 }

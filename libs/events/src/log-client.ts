@@ -1,4 +1,4 @@
-import { type ClientDuplexStream } from '@grpc/grpc-js';
+import type { ClientDuplexStream } from '@grpc/grpc-js';
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';

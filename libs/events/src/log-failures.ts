@@ -1,6 +1,6 @@
 import { convertToCommandError, ErrorType, isCommandError } from '@eventstore/db-client';
 import { BerthFailure, berthError } from '#domain/errors.js';
-import { type AppendFailure } from './event-log.js';
+import type { AppendFailure } from './event-log.js';
 
 /** Answers that asking again cannot change. Everything else leaves the outcome unknown. */
 const FINAL: readonly string[] = [

@@ -1,9 +1,9 @@
-import { type ReadableSubscription, type ResolvedEvent } from '@eventstore/db-client';
+import type { ReadableSubscription, ResolvedEvent } from '@eventstore/db-client';
 import { performance } from 'node:perf_hooks';
-import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
 import { BackOff, pause } from './back-off.js';
-import { type Decoder, type RawRecorded } from './codec.js';
-import { type Subscription } from './event-log.js';
+import type { Decoder, RawRecorded } from './codec.js';
+import type { Subscription } from './event-log.js';
 import { isFinal, messageOf, readFailure } from './log-failures.js';
 
 /** What stands in a subscription's queue between its events, so that it is handled in its place. */
@@ -39,6 +39,7 @@ export interface Surroundings {
 
 /** A connection that held this long was healthy: the next break is waited for as little as the first. */
 const HEALTHY_MS = 10_000;
+const CANCEL_WITHIN_MS = 1000;
 
 class HandlerFailure extends Error {}
 class AnotherLog extends Error {}
@@ -81,8 +82,12 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
   /** Settles when the handler at work, if any, has returned: do not await it inside a handler. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#release(this.#open);
+    const opened = this.#open;
+    opened?.unsubscribe().catch(() => undefined);
+    // A call that is still being opened cannot be cancelled yet.
+    const late = setTimeout(() => opened?.destroy(), CANCEL_WITHIN_MS);
     await this.ended.catch(() => undefined);
+    clearTimeout(late);
   }
 
   async #run(): Promise<void> {
@@ -132,13 +137,16 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     opened.on('caughtUp', () => put({ marker: 'caught-up' }));
     try {
       // Markers are pushed from within the stream's own transform, so they keep their place among the events.
-      for await (const item of opened as AsyncIterable<ResolvedEvent | Marker>) {
+      const items = opened.iterator({ destroyOnReturn: false }) as AsyncIterable<ResolvedEvent | Marker>;
+      for await (const item of items) {
         if (this.#stopped()) return;
         await this.#handle(item);
       }
     } finally {
       this.#open = undefined;
-      this.#release(opened);
+      opened.unsubscribe().catch(() => undefined);
+      // What had already come must flow off, else the client keeps the call for ever.
+      opened.resume();
     }
   }
 
@@ -182,12 +190,5 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     if (this.#connected === connected) return;
     this.#connected = connected;
     this.#handlers.onConnected?.(connected);
-  }
-
-  /** Ends the call on the server too; a call that never came about has nothing to end. */
-  #release(opened: Opened | undefined): void {
-    if (!opened) return;
-    opened.unsubscribe().catch(() => undefined);
-    opened.destroy();
   }
 }

@@ -1,6 +1,6 @@
 import { encodedBytes, MAX_APPEND_BYTES } from './codec.js';
-import { type EncodedAppends } from './encoded-appends.js';
-import { type SpoolEntry } from './spool-format.js';
+import type { EncodedAppends } from './encoded-appends.js';
+import type { SpoolEntry } from './spool-format.js';
 
 const BATCH_EVENTS = 500;
 const BATCH_BYTES = MAX_APPEND_BYTES / 2;

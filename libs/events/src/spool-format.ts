@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { type EncodedEvent } from './codec.js';
+import type { EncodedEvent } from './codec.js';
 
 /** One event that waits for the log. */
 export interface SpoolEntry {

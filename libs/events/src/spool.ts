@@ -4,7 +4,7 @@ import { MIB, formatBytes } from '#domain/units.js';
 import { BackOff, pause } from './back-off.js';
 import { refusalOf } from './codec.js';
 import { type EncodedAppends, encodedAppendsOf } from './encoded-appends.js';
-import { type EventLog, type NewEvent } from './event-log.js';
+import type { EventLog, NewEvent } from './event-log.js';
 import { formatEntries, type SpoolEntry } from './spool-format.js';
 import { entryBytes, orphanedSegments, Segment } from './spool-segment.js';
 import { appendGrouped, takeBatch } from './spool-append.js';

@@ -1,4 +1,4 @@
-import { type ModelKey, type WorkerId } from '#domain/ids.js';
+import type { ModelKey, WorkerId } from '#domain/ids.js';
 
 /** Names of streams. The category is everything before the first dash. */
 export const streams = {

@@ -1,4 +1,4 @@
-import { type BerthEventType } from '#domain/events/index.js';
+import type { BerthEventType } from '#domain/events/index.js';
 
 /** The version that is written today, per type. A type that is not here is not Berth's. */
 export const CURRENT_VERSIONS = {

@@ -1,8 +1,8 @@
-import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
 import { BackOff, pause } from '../back-off.js';
-import { type EventLog, type Subscription } from '../event-log.js';
+import type { EventLog, Subscription } from '../event-log.js';
 import { messageOf } from '../log-failures.js';
-import { type CatchUpSink } from './sink.js';
+import type { CatchUpSink } from './sink.js';
 
 export interface CatchUpOptions {
   readonly log: EventLog;

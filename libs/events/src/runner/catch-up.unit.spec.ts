@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, it } from 'vitest';
-import { type BerthEvent, type LogPosition } from '#domain/events/index.js';
+import type { BerthEvent, LogPosition } from '#domain/events/index.js';
 import { BackOff } from '../back-off.js';
 import { MemoryLog } from '../testing/memory-log.js';
 import { SAMPLES } from '../testing/samples.js';

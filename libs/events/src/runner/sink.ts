@@ -1,9 +1,4 @@
-import {
-  type BerthEvent,
-  type BerthEventType,
-  type LogPosition,
-  type Recorded,
-} from '#domain/events/index.js';
+import type { BerthEvent, BerthEventType, LogPosition, Recorded } from '#domain/events/index.js';
 
 export interface CatchUpBatch {
   /** In the order of the log; empty when only the position moved on. */

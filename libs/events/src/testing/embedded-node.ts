@@ -23,7 +23,7 @@ export interface EmbeddedNode {
   stop(): Promise<void>;
 }
 
-const READY_WITHIN_MS = 30_000;
+const READY_WITHIN_MS = 60_000;
 
 /** Built by `tsc -b apps/event-node`; the same file whether this runs from source or from `dist`. */
 const entry = (): string => {

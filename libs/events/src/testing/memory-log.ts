@@ -1,13 +1,13 @@
-import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
-import {
-  type AllSubscriber,
-  type AppendFailure,
-  type AppendOutcome,
-  type EventLog,
-  type ExpectedRevision,
-  type NewEvent,
-  type StreamSubscriber,
-  type Subscription,
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
+import type {
+  AllSubscriber,
+  AppendFailure,
+  AppendOutcome,
+  EventLog,
+  ExpectedRevision,
+  NewEvent,
+  StreamSubscriber,
+  Subscription,
 } from '../event-log.js';
 import { encodeEvent, refusalOf } from '../codec.js';
 import { CURRENT_VERSIONS } from '../upcast.js';

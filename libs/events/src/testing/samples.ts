@@ -1,6 +1,6 @@
-import { type BerthEventType, type DataOf } from '#domain/events/index.js';
+import type { BerthEventType, DataOf } from '#domain/events/index.js';
 import { apiId, callId, decisionId, deviceId, modelKey, RAM, residentId, workerId } from '#domain/ids.js';
-import { type Ask, type Contract, type PlacementClass } from '#domain/placement-terms.js';
+import type { Ask, Contract, PlacementClass } from '#domain/placement-terms.js';
 
 const worker = workerId('01979d3e-0000-7000-8000-000000000001');
 const api = apiId('01979d3e-0000-7000-8000-000000000002');

@@ -1,0 +1,87 @@
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { EventLog } from '../event-log.js';
+import { CallsEnd } from './calls-end.js';
+import { ChargesWithinLimits } from './charges-within-limits.js';
+import { DecisionsFirst } from './decisions-first.js';
+import { Drains } from './drains.js';
+import { type FoldFor, FoldsAgree } from './folds-agree.js';
+import { ResidentLives } from './resident-lives.js';
+import type { Check, Report, Violation } from './violation.js';
+
+export type { InvariantNumber, Violation } from './violation.js';
+
+export interface InvariantOptions {
+  /** True when nothing was under way as the log was read: then everything that was begun must have ended. */
+  readonly atRest: boolean;
+  readonly folds?: FoldFor;
+}
+
+/** Checks a log that is handed over in its order, event by event. */
+export class InvariantChecker {
+  readonly violations: Violation[] = [];
+  readonly #options: InvariantOptions;
+  readonly #checks: readonly Check[];
+  readonly #folds: Check;
+  readonly #seen = new Set<string>();
+
+  constructor(options: InvariantOptions) {
+    this.#options = options;
+    const report: Report = (invariant, at, message) =>
+      void this.violations.push({ invariant, stream: at.stream, revision: at.revision, message });
+    this.#folds = new FoldsAgree(report, options.folds);
+    this.#checks = [
+      new ResidentLives(report),
+      new DecisionsFirst(report),
+      new ChargesWithinLimits(report),
+      new Drains(report),
+      new CallsEnd(report),
+    ];
+  }
+
+  take(recorded: Recorded<BerthEvent>): void {
+    this.#folds.take(recorded);
+    // A retried fact may stand in the log twice under one id: it happened once.
+    if (this.#seen.has(recorded.id)) return;
+    this.#seen.add(recorded.id);
+    for (const check of this.#checks) check.take(recorded);
+  }
+
+  /** In the order in which they were found. */
+  finish(): readonly Violation[] {
+    for (const check of [...this.#checks, this.#folds]) check.finish(this.#options.atRest);
+    return this.violations;
+  }
+}
+
+export function checkEvents(
+  events: Iterable<Recorded<BerthEvent>>,
+  options: InvariantOptions,
+): readonly Violation[] {
+  const checker = new InvariantChecker(options);
+  for (const recorded of events) checker.take(recorded);
+  return checker.finish();
+}
+
+/**
+ * Reads the whole log, up to where it is when it has been read, and checks the six invariants of the catalogue.
+ * @throws when the log is out of reach.
+ */
+export async function checkInvariants(
+  log: EventLog,
+  options: InvariantOptions,
+): Promise<readonly Violation[]> {
+  await log.identity();
+  const checker = new InvariantChecker(options);
+  let caughtUp: () => void = () => undefined;
+  const end = new Promise<void>((resolve) => (caughtUp = resolve));
+  const subscription = log.subscribeAll([], {
+    onEvent: (recorded) => checker.take(recorded),
+    onCaughtUp: () => caughtUp(),
+  });
+  try {
+    await Promise.race([end, subscription.ended]);
+  } finally {
+    await subscription.stop();
+  }
+  return checker.finish();
+}

@@ -1,0 +1,21 @@
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+
+/** 1 lives of residents, 2 decisions before acts, 3 charges within limits, 4 drains, 5 calls, 6 folds. */
+export type InvariantNumber = 1 | 2 | 3 | 4 | 5 | 6;
+
+export interface Violation {
+  readonly invariant: InvariantNumber;
+  readonly stream: string;
+  readonly revision: number;
+  readonly message: string;
+}
+
+/** Says what is wrong, and at which event. */
+export type Report = (invariant: InvariantNumber, at: Recorded<BerthEvent>, message: string) => void;
+
+/** One invariant, fed with the log in order. */
+export interface Check {
+  take(recorded: Recorded<BerthEvent>): void;
+  /** What only the end of the log can tell; `atRest`: nothing was under way when it was read. */
+  finish(atRest: boolean): void;
+}
