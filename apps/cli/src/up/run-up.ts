@@ -145,8 +145,7 @@ function stopRequests(first: () => void, again: () => void) {
     controller.abort();
     first();
   };
-  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  for (const name of signals) process.on(name, ask);
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, ask);
   const parent = process.ppid;
   const watch =
     process.env['npm_lifecycle_event'] === undefined
@@ -157,9 +156,7 @@ function stopRequests(first: () => void, again: () => void) {
   return {
     first: asked,
     signal: controller.signal,
-    close: () => {
-      for (const name of signals) process.off(name, ask);
-      clearInterval(watch);
-    },
+    // The signals stay ours to the end: one that comes while we leave must not change the exit code.
+    close: () => clearInterval(watch),
   };
 }
