@@ -40,7 +40,7 @@ export async function withLogAtRest<T>(home: string, use: (log: EventLog) => Pro
   const node: ChildProcess = fork(
     join(packageRoot(), 'dist/apps/event-node/src/main.js'),
     ['--port', '0', '--data', join(home, 'event-node')],
-    { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] },
+    { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], execArgv: [] },
   );
   const [message] = (await once(node, 'message')) as [{ berth: string; message?: string }];
   if (message.berth !== 'ready') throw new Error(`the event node did not start: ${message.message ?? ''}`);

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
-import { type EventLog } from '#events/event-log.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { EventLog } from '#events/event-log.js';
 import { TABLES } from '#schema/db.types.js';
 import { openViews, type ViewsDb } from '#schema/connect.js';
 import { PREFIXES } from '../../apps/projector/src/handlers/index.js';
 import { foldBatch } from '../../apps/projector/src/rows/fold.js';
 import { VIEW_TABLES } from '../../apps/projector/src/rows/views.js';
-import { type ProjectorLog } from '../../apps/projector/src/run/projector.js';
+import type { ProjectorLog } from '../../apps/projector/src/run/projector.js';
 import { MemoryRows } from '../../apps/projector/src/testing/memory-rows.js';
-import { type Drawn } from '../../apps/projector/src/testing/random-log.js';
+import type { Drawn } from '../../apps/projector/src/testing/random-log.js';
 
 export type Rows = Record<string, readonly unknown[]>;
 

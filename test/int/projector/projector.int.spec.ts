@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { MemoryLog } from '#events/testing/memory-log.js';
-import { type ViewsDb } from '#schema/connect.js';
+import type { ViewsDb } from '#schema/connect.js';
 import { CHECKPOINT_NAME } from '../../../apps/projector/src/run/checkpoint.js';
 import { Projector, type ProjectorOptions } from '../../../apps/projector/src/run/projector.js';
 import { drawEvents } from '../../../apps/projector/src/testing/random-log.js';

@@ -1,0 +1,297 @@
+import 'reflect-metadata';
+import { Logger } from '@nestjs/common';
+import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { NestFactory } from '@nestjs/core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { berthError } from '#domain/errors.js';
+import { MemoryLog } from '#events/testing/memory-log.js';
+import { SAMPLES } from '#events/testing/samples.js';
+import type { ViewsDb } from '#schema/connect.js';
+import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
+import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-policy.js';
+import { Projector } from '../../../apps/projector/src/run/projector.js';
+import type { Drawn } from '../../../apps/projector/src/testing/random-log.js';
+import { startPostgres, type TestPostgres } from '../../support/postgres.js';
+import { appendDrawn, listeningLog, openTestViews, until } from '../../support/views.js';
+
+const WORKER = '01979d3e-0000-7000-8000-000000000001';
+const MODEL = 'owner/model';
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: Record<string, unknown> & { items?: Record<string, unknown>[]; next?: string };
+}
+
+describe('the management lists', () => {
+  let postgres: TestPostgres;
+  let views: ViewsDb;
+  let app: NestFastifyApplication;
+  let address: string;
+  let projector: Projector;
+  const events = new MemoryLog();
+  let refuse: AccessPolicy['refuse'] = () => undefined;
+
+  const get = async (path: string): Promise<Answer> => {
+    const response = await fetch(`${address}${path}`);
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as Answer['body'],
+    };
+  };
+  let clock = 0;
+  let serial = 0;
+  const write = async (...written: readonly Pick<Drawn, 'stream' | 'event'>[]) => {
+    const drawn = written.map(({ stream, event }): Drawn => {
+      serial += 1;
+      return {
+        stream,
+        event,
+        id: `00000000-0000-7000-8000-${String(serial).padStart(12, '0')}`,
+        at: new Date(Date.UTC(2026, 0, 1) + (clock += 1000)).toISOString(),
+      };
+    });
+    await appendDrawn(events, drawn);
+    const end = (await events.endPosition())!.commit.toString();
+    await until('the views have it', async () => {
+      const row = await views
+        .withSchema('views')
+        .selectFrom('checkpoints')
+        .select('commit_position')
+        .executeTakeFirst();
+      return row?.commit_position === end;
+    });
+  };
+  const on = (
+    stream: string,
+    type: keyof typeof SAMPLES,
+    change: object = {},
+  ): Pick<Drawn, 'stream' | 'event'> => ({
+    stream,
+    event: { type, data: { ...SAMPLES[type], ...change } } as never,
+  });
+  const worker = `worker-${WORKER}`;
+
+  beforeAll(async () => {
+    postgres = await startPostgres();
+    const url = await postgres.createDatabase();
+    views = openTestViews(url);
+    projector = new Projector({ databaseUrl: url, schema: 'views', events, log: listeningLog() });
+    void projector.run();
+    await projector.following;
+    const module = AdminModule.with({
+      views,
+      access: { refuse: (visitor) => refuse(visitor) },
+      log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
+    });
+    Logger.overrideLogger(false);
+    app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter());
+    await app.listen(0, '127.0.0.1');
+    address = await app.getUrl();
+  });
+  afterAll(async () => {
+    await app.close();
+    await projector.stop();
+    await views.destroy();
+    await postgres.stop();
+  });
+
+  it('are empty at first', async () => {
+    for (const list of ['workers', 'residents', 'models', 'calls', 'decisions', 'evictions']) {
+      expect([list, (await get(`/admin/${list}`)).body]).toEqual([list, { items: [] }]);
+    }
+  });
+
+  it('follow a model from the disk to a served call and its explanation', async () => {
+    await write(
+      on(worker, 'WorkerRegistered'),
+      on(worker, 'CapacityMeasured'),
+      on(worker, 'LimitSet'),
+      on(worker, 'ForeignUseChanged'),
+      on(`catalog-${WORKER}`, 'ModelFound'),
+      on(`calls-${MODEL}`, 'CallStarted', { receivedAt: '2026-01-01T00:00:05.000Z' }),
+    );
+    const running = await get('/admin/calls?outcome=running');
+    expect(running.body.items).toEqual([expect.objectContaining({ state: 'running', modelKey: MODEL })]);
+    const callId = running.body.items![0]!['callId'] as string;
+    expect((await get(`/admin/calls/${callId}/explain`)).body).toMatchObject({
+      situation: 'running',
+      text: expect.stringMatching(/still running[^]*no end yet, and no decision/) as string,
+    });
+    await write(on(worker, 'PlacementDecided'), on(worker, 'LoadStarted'));
+    expect((await get(`/admin/residents`)).body.items).toEqual([
+      expect.objectContaining({
+        phase: 'loading',
+        memory: [{ deviceId: 'ram', bytes: 1000, basis: 'planned' }],
+      }),
+    ]);
+    await write(
+      on(worker, 'ResidentReady', { loadedAt: '2026-01-01T00:00:10.500Z' }),
+      on(`history-${WORKER}~${MODEL}`, 'LoadMeasured'),
+      on(`calls-${MODEL}`, 'CallFinished', {
+        stamps: {
+          receivedAt: '2026-01-01T00:00:05.000Z',
+          forwardedAt: '2026-01-01T00:00:11.000Z',
+          finishedAt: '2026-01-01T00:00:12.000Z',
+        },
+      }),
+    );
+    const { body } = await get('/admin/workers');
+    expect(body.items).toEqual([
+      expect.objectContaining({
+        workerId: WORKER,
+        name: 'desk',
+        lost: false,
+        devices: [
+          expect.objectContaining({
+            deviceId: 'ram',
+            totalBytes: 64_000_000_000,
+            limitBytes: 8_000_000_000,
+            residentBytes: 1234,
+            foreignBytes: 134_217_728,
+          }),
+          expect.objectContaining({ deviceId: 'GPU-5a1e', kind: 'cuda', residentBytes: 0 }),
+        ],
+      }),
+    ]);
+    const explained = await get(`/admin/calls/${callId}/explain`);
+    expect(explained.body).toMatchObject({
+      situation: 'placed',
+      decision: { state: 'ready', working: { event: { modelKey: MODEL } } },
+      resident: { phase: 'ready' },
+      load: { seconds: 2.5, measuredBytes: 1234 },
+    });
+    const text = explained.body['text'] as string;
+    expect(text.split('\n').every((line) => line.length <= 100)).toBe(true);
+    expect(text).toMatch(/load +2\.5 s +\[1\] +2\.5 s +\[3\]/);
+    expect(text).toMatch(/weights +1000 B +measured \[e1\]/);
+  });
+
+  it('say of a call that found the model resident that no decision was needed', async () => {
+    const later = { callId: 'call-2', receivedAt: '2026-01-01T01:00:00.000Z' };
+    await write(
+      on(`calls-${MODEL}`, 'CallStarted', later),
+      on(`calls-${MODEL}`, 'CallFinished', {
+        callId: 'call-2',
+        stamps: { receivedAt: later.receivedAt, finishedAt: '2026-01-01T01:00:01.000Z' },
+      }),
+    );
+    const { body } = await get('/admin/calls/call-2/explain');
+    expect(body['situation']).toBe('reused');
+    expect(body['decisions']).toEqual([]);
+    expect(body['text']).toMatch(/No decision was needed[^]*Load owner\/model/);
+  });
+
+  it('find a model whose key holds a slash, encoded and as it is', async () => {
+    for (const path of ['/admin/models/owner%2Fmodel', '/admin/models/owner/model']) {
+      expect((await get(path)).body.items).toEqual([
+        expect.objectContaining({
+          modelKey: MODEL,
+          residents: [expect.objectContaining({ phase: 'ready' })],
+          lastLoad: expect.objectContaining({ seconds: 2.5 }) as unknown,
+          artifacts: [
+            expect.objectContaining({ label: 'Q4_K_M', bytes: 1000, complete: true }),
+            expect.objectContaining({ label: 'F16', broken: 'truncated' }),
+          ],
+        }),
+      ]);
+    }
+    for (const path of [
+      `/admin/history/${WORKER}/owner%2Fmodel`,
+      `/admin/history/${WORKER}/owner/model?of=loads`,
+    ]) {
+      expect((await get(path)).body.items).toEqual([
+        expect.objectContaining({ kind: 'measured', measuredBytes: 1234, predictedBytes: 1234 }),
+      ]);
+    }
+  });
+
+  it('show an eviction with what it freed', async () => {
+    const residentId = SAMPLES.PlacementDecided.residentId;
+    await write(on(worker, 'EvictionStarted', { residentId, reason: 'idle' }));
+    expect((await get('/admin/residents')).body.items).toEqual([
+      expect.objectContaining({
+        leaving: expect.objectContaining({ reason: 'idle', started: true }) as unknown,
+      }),
+    ]);
+    await write(on(worker, 'ResidentEvicted', { residentId, reason: 'idle' }));
+    expect((await get('/admin/evictions')).body.items).toEqual([
+      expect.objectContaining({ residentId, state: 'done', freedBytes: 900, modelKey: MODEL }),
+    ]);
+    expect((await get('/admin/residents')).body.items).toEqual([]);
+    expect((await get('/admin/residents?state=ended')).body.items).toEqual([
+      expect.objectContaining({ endReason: 'evicted' }),
+    ]);
+  });
+
+  it('page without loss or repeat, while rows are added', async () => {
+    const start = (n: number) =>
+      on('calls-short', 'CallStarted', { callId: `paged-${String(n)}`, modelKey: 'short' });
+    await write(...Array.from({ length: 25 }, (_each, n) => start(n)));
+    const seen: unknown[] = [];
+    let next: string | undefined;
+    do {
+      const page = await get(`/admin/calls?model=short&limit=7${next ? `&after=${next}` : ''}`);
+      seen.push(...page.body.items!.map((item) => item['callId']));
+      next = page.body.next;
+      if (seen.length === 7) await write(start(99));
+    } while (next);
+    expect(seen).toEqual(Array.from({ length: 25 }, (_each, n) => `paged-${String(24 - n)}`));
+  });
+
+  it('answer with problem documents: unknown ids, malformed queries, unknown paths', async () => {
+    const missing = await get('/admin/calls/nothing/explain');
+    expect(missing.status).toBe(404);
+    expect(missing.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(missing.body).toMatchObject({
+      type: 'urn:berth:error:not_found',
+      title: 'Not found',
+      status: 404,
+      code: 'not_found',
+      instance: '/admin/calls/nothing/explain',
+    });
+    for (const [path, param] of [
+      ['/admin/calls?limit=0', 'limit'],
+      ['/admin/calls?limit=9999', 'limit'],
+      ['/admin/calls?outcome=odd', 'outcome'],
+      ['/admin/calls?since=yesterday', 'since'],
+      ['/admin/calls?nonsense=1', 'nonsense'],
+      ['/admin/calls?after=!!', 'after'],
+      ['/admin/models?after=WyJvbmUiXQ', 'after'],
+    ]) {
+      const { status, body } = await get(path!);
+      expect([path, status, body['code'], body['param']]).toEqual([path, 400, 'invalid_request', param]);
+    }
+    expect((await get('/admin/nowhere')).body).toMatchObject({ status: 404, code: 'not_found' });
+  });
+
+  it('answer only whom the policy lets in', async () => {
+    refuse = ({ peer }) => berthError('invalid_api_key', `not for ${String(peer)}`);
+    try {
+      const refused = await get('/admin/calls');
+      expect(refused.status).toBe(401);
+      expect(refused.headers.get('www-authenticate')).toBe('Bearer');
+      expect(refused.body).toMatchObject({ code: 'invalid_api_key', detail: 'not for 127.0.0.1' });
+    } finally {
+      refuse = () => undefined;
+    }
+  });
+
+  it('say that the views are away, and answer again when they are back', async () => {
+    await postgres.halt();
+    const away = await get('/admin/calls');
+    expect(away.status).toBe(503);
+    expect(away.headers.get('retry-after')).toBe('2');
+    expect(away.body).toMatchObject({ code: 'views_unavailable', retryAfterSeconds: 2 });
+    await postgres.resume();
+    await until('the list is back', async () => (await get('/admin/calls')).status === 200);
+  });
+
+  it('say so when the projector has not prepared the views', async () => {
+    await views.schema.dropSchema('views').cascade().execute();
+    const { status, body } = await get('/admin/calls');
+    expect([status, body['code']]).toEqual([503, 'views_unavailable']);
+    expect(body['detail']).toMatch(/projector has not prepared/);
+  });
+});
