@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
-import { type DB } from './db.types.js';
+import type { DB } from './db.types.js';
 
 export type ViewsDb = Kysely<DB>;
 

@@ -241,6 +241,7 @@ export interface ResidentsTable {
   computes_on: string[] | null;
   decided_at: string | null;
   load_started_at: string | null;
+  load_started_event_id: string | null;
   staged_at: string | null;
   loaded_at: string | null;
   ready_at: string | null;
@@ -560,6 +561,7 @@ export const TABLES = {
       'computes_on',
       'decided_at',
       'load_started_at',
+      'load_started_event_id',
       'staged_at',
       'loaded_at',
       'ready_at',

@@ -132,6 +132,7 @@ create table residents (
   computes_on text[],
   decided_at timestamptz,
   load_started_at timestamptz,
+  load_started_event_id uuid,
   staged_at timestamptz,
   loaded_at timestamptz,
   ready_at timestamptz,
@@ -171,7 +172,7 @@ create table decisions (
   predicted_ready_seconds double precision,
   predicted_load_seconds double precision,
   predicted_output_seconds double precision,
-  -- Decision to serving, and spawn to serving, as the log's stamps say.
+  -- Beside the predictions: decision to the start of the load (the room is free), and start of the load to serving.
   actual_ready_seconds double precision,
   actual_load_seconds double precision,
   failure_class text,

@@ -1,5 +1,5 @@
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, type RecordedOf } from './handler.js';
 
 type CallRecorded = RecordedOf<'CallStarted'> | RecordedOf<'CallFinished'>;

@@ -1,4 +1,4 @@
-import { type Views } from '../rows/views.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, type RecordedOf, streamId } from './handler.js';
 
 type ModelRecorded =

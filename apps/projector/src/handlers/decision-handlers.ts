@@ -1,6 +1,6 @@
-import { type PlacementDecidedData, type PlacementRefusedData } from '#domain/events/index.js';
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { PlacementDecidedData, PlacementRefusedData } from '#domain/events/index.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import {
   byDevice,
   type Handler,

@@ -1,5 +1,5 @@
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, type RecordedOf, streamId, sumBytes } from './handler.js';
 import { endResident, notLeaving } from './resident-life.js';
 

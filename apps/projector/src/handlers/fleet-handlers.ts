@@ -1,6 +1,6 @@
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf } from './handler.js';
 
 const touches = (views: Views, recorded: { event: { data: { apiId: string } } }): void =>

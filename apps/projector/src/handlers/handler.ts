@@ -1,5 +1,5 @@
-import { type BerthEvent, type BerthEventType, type Recorded } from '#domain/events/index.js';
-import { type Views } from '../rows/views.js';
+import type { BerthEvent, BerthEventType, Recorded } from '#domain/events/index.js';
+import type { Views } from '../rows/views.js';
 
 export type RecordedOf<T extends BerthEventType> = Recorded<Extract<BerthEvent, { type: T }>>;
 

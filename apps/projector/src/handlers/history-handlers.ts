@@ -1,8 +1,8 @@
 import { type DeviceBytes, type PlacementClass, classKey } from '#domain/placement-terms.js';
 import { parseHistoryStream } from '#events/streams.js';
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, sumBytes } from './handler.js';
 
 /** Rows are keyed by the event: written whole, never changed, so a second copy of an event changes nothing. */

@@ -1,5 +1,5 @@
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
-import { type Views } from '../rows/views.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { Views } from '../rows/views.js';
 import { callHandlers } from './call-handlers.js';
 import { catalogHandlers } from './catalog-handlers.js';
 import { decisionHandlers } from './decision-handlers.js';

@@ -1,5 +1,5 @@
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, secondsBetween } from './handler.js';
 import { endResident, newResident } from './resident-life.js';
 
@@ -29,6 +29,13 @@ const loadStarted: Handler<'LoadStarted'> = {
       pid: data.pid,
       cores: data.cores ? [...data.cores] : row.cores,
       load_started_at: recorded.metadata.at,
+      load_started_event_id: recorded.id,
+    });
+    const decision = views.decisions.get(data.decisionId);
+    if (decision?.state !== 'open') return;
+    views.decisions.put({
+      ...decision,
+      actual_ready_seconds: secondsBetween(decision.decided_at, recorded.metadata.at),
     });
   },
 };
@@ -62,7 +69,6 @@ const ready: Handler<'ResidentReady'> = {
     views.decisions.put({
       ...decision,
       state: 'ready',
-      actual_ready_seconds: secondsBetween(decision.decided_at, at),
       actual_load_seconds: secondsBetween(row.load_started_at, loadedAt),
       ended_at: at,
       ended_event_id: recorded.id,

@@ -1,6 +1,6 @@
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { positionOf, streamId } from './handler.js';
 
 export const newResident = (residentId: string, recorded: Recorded<BerthEvent>): Row<'residents'> => ({
@@ -35,6 +35,7 @@ export const newResident = (residentId: string, recorded: Recorded<BerthEvent>):
   computes_on: null,
   decided_at: null,
   load_started_at: null,
+  load_started_event_id: null,
   staged_at: null,
   loaded_at: null,
   ready_at: null,

@@ -1,7 +1,7 @@
-import { type BerthEvent, type DeviceOnWorker, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, DeviceOnWorker, Recorded } from '#domain/events/index.js';
 import { RAM } from '#domain/ids.js';
-import { type Row } from '../rows/row-set.js';
-import { type Views } from '../rows/views.js';
+import type { Row } from '../rows/row-set.js';
+import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, streamId } from './handler.js';
 
 interface Limits {

@@ -1,8 +1,8 @@
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { applyAll, touchAll } from '../handlers/index.js';
 import { loadRows } from './load.js';
-import { type ViewTable } from './row-set.js';
-import { type RowStore } from './row-store.js';
+import type { ViewTable } from './row-set.js';
+import type { RowStore } from './row-store.js';
 import { emptyViews, VIEW_TABLES, type Views } from './views.js';
 
 /** A handler could not read an event. */

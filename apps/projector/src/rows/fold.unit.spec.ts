@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { MemoryRows } from '../testing/memory-rows.js';
 import { drawEvents, recorded } from '../testing/random-log.js';
 import { foldBatch } from './fold.js';

@@ -1,6 +1,6 @@
-import { type RowStore } from './row-store.js';
-import { type RowSet, type ViewTable } from './row-set.js';
-import { type Views } from './views.js';
+import type { RowStore } from './row-store.js';
+import type { RowSet, ViewTable } from './row-set.js';
+import type { Views } from './views.js';
 
 /**
  * Loads the rows that a batch asked for, and what they lead to: a worker's devices; a resident's decision and eviction;

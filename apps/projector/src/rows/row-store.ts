@@ -1,5 +1,5 @@
-import { type ViewsDb } from '#schema/connect.js';
-import { type Key, type Row, type ViewTable } from './row-set.js';
+import type { ViewsDb } from '#schema/connect.js';
+import type { Key, Row, ViewTable } from './row-set.js';
 import { selectByKeys, upsert } from './statements.js';
 
 /** Where rows come from and go to. */

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { TABLES } from '#schema/db.types.js';
-import { type Key, type Row, type ViewTable } from './row-set.js';
+import type { Key, Row, ViewTable } from './row-set.js';
 
 /** Statements over many rows at once: one round trip per table and batch, whatever the number of rows. */
 

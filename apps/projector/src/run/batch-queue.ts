@@ -1,6 +1,6 @@
-import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
-import { type AllSubscriber } from '#events/event-log.js';
-import { type Batch } from './batch-writer.js';
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
+import type { AllSubscriber } from '#events/event-log.js';
+import type { Batch } from './batch-writer.js';
 
 export interface BatchLimits {
   readonly maxEvents: number;

@@ -1,5 +1,5 @@
-import { type BerthEvent, type LogPosition, type Recorded } from '#domain/events/index.js';
-import { type ViewsDb } from '#schema/connect.js';
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
+import type { ViewsDb } from '#schema/connect.js';
 import { positionOf } from '../handlers/handler.js';
 import { foldBatch, HandlerFailure } from '../rows/fold.js';
 import { postgresRows, type RowStore } from '../rows/row-store.js';

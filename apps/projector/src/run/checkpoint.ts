@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { type LogPosition } from '#domain/events/index.js';
-import { type ViewsDb } from '#schema/connect.js';
+import type { LogPosition } from '#domain/events/index.js';
+import type { ViewsDb } from '#schema/connect.js';
 
 /** How far the views are folded, and of which log. */
 export interface Checkpoint {

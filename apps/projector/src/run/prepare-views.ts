@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { type LogPosition } from '#domain/events/index.js';
-import { type ViewsDb } from '#schema/connect.js';
+import type { LogPosition } from '#domain/events/index.js';
+import type { ViewsDb } from '#schema/connect.js';
 import { VIEW_TABLES } from '../rows/views.js';
 import { beginCheckpoint, type Checkpoint, isAfter, readCheckpoint } from './checkpoint.js';
 

@@ -1,5 +1,5 @@
-import { type Recorded, type BerthEvent } from '#domain/events/index.js';
-import { type EventLog, type Subscription } from '#events/event-log.js';
+import type { Recorded, BerthEvent } from '#domain/events/index.js';
+import type { EventLog, Subscription } from '#events/event-log.js';
 import { isUnreachable, openSession, type ViewsSession } from '#schema/connect.js';
 import { migrate, MigrationMismatch } from '#schema/migrate.js';
 import { PREFIXES } from '../handlers/index.js';

@@ -1,6 +1,6 @@
 import { TABLES } from '#schema/db.types.js';
-import { type Key, type Row, type ViewTable } from '../rows/row-set.js';
-import { type RowStore } from '../rows/row-store.js';
+import type { Key, Row, ViewTable } from '../rows/row-set.js';
+import type { RowStore } from '../rows/row-store.js';
 
 /** Tables in memory that keep rows as the database would give them back: as JSON. */
 export class MemoryRows implements RowStore {

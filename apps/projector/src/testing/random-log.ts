@@ -1,4 +1,4 @@
-import { type BerthEvent, type BerthEventType, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, BerthEventType, Recorded } from '#domain/events/index.js';
 import { SAMPLES } from '#events/testing/samples.js';
 
 /** An event and where it goes, before a log has it. */

@@ -1,0 +1,68 @@
+import { type DynamicModule, Module, type Provider } from '@nestjs/common';
+import { APP_FILTER } from '@nestjs/core';
+import type { ViewsDb } from '#schema/connect.js';
+import { ACCESS_POLICY, type AccessPolicy } from './access/access-policy.js';
+import { AdminGuard } from './access/admin.guard.js';
+import { CallsController } from './calls/calls.controller.js';
+import { CallsRepository } from './calls/calls.repository.js';
+import { DecisionsController } from './decisions/decisions.controller.js';
+import { DecisionsRepository } from './decisions/decisions.repository.js';
+import { EvictionsController } from './evictions/evictions.controller.js';
+import { EvictionsRepository } from './evictions/evictions.repository.js';
+import { ExplainService } from './explain/explain.service.js';
+import { HistoryController } from './history/history.controller.js';
+import { HistoryRepository } from './history/history.repository.js';
+import { ModelsController } from './models/models.controller.js';
+import { ModelsRepository } from './models/models.repository.js';
+import { PROBLEM_LOG, ProblemFilter, type ProblemLog } from './problem/problem.filter.js';
+import { ResidentsController } from './residents/residents.controller.js';
+import { ResidentsRepository } from './residents/residents.repository.js';
+import { ViewsReader } from './views/views-reader.js';
+import { WorkersController } from './workers/workers.controller.js';
+import { WorkersRepository } from './workers/workers.repository.js';
+
+export interface AdminParts {
+  /** Undefined when no Postgres was named: every list answers 503. Ended by who opened it. */
+  readonly views: ViewsDb | undefined;
+  readonly access: AccessPolicy;
+  readonly log: ProblemLog;
+}
+
+const repositories = [
+  CallsRepository,
+  DecisionsRepository,
+  EvictionsRepository,
+  HistoryRepository,
+  ModelsRepository,
+  ResidentsRepository,
+  WorkersRepository,
+] as const;
+
+/** What management reads from the views. Errors of the whole application become problem documents here. */
+@Module({})
+export class AdminModule {
+  static with(parts: AdminParts): DynamicModule {
+    const providers: Provider[] = [
+      { provide: ViewsReader, useValue: new ViewsReader(parts.views) },
+      { provide: ACCESS_POLICY, useValue: parts.access },
+      { provide: PROBLEM_LOG, useValue: parts.log },
+      { provide: APP_FILTER, useClass: ProblemFilter },
+      AdminGuard,
+      ExplainService,
+      ...repositories,
+    ];
+    return {
+      module: AdminModule,
+      controllers: [
+        CallsController,
+        DecisionsController,
+        EvictionsController,
+        HistoryController,
+        ModelsController,
+        ResidentsController,
+        WorkersController,
+      ],
+      providers,
+    };
+  }
+}

@@ -1,0 +1,42 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { DB } from '#schema/db.types.js';
+import type { ViewsDb } from '#schema/connect.js';
+import { decodePosition } from '../paging/page.js';
+import { ViewsReader } from '../views/views-reader.js';
+import type { CallsQuery } from './calls.dto.js';
+
+export type CallRow = DB['calls'];
+
+/** Newest first. */
+export const callsPage = (db: ViewsDb, query: CallsQuery) => {
+  let rows = db.selectFrom('calls').selectAll();
+  if (query.model !== undefined) rows = rows.where('model_key', '=', query.model);
+  if (query.worker !== undefined) rows = rows.where('worker_id', '=', query.worker);
+  if (query.resident !== undefined) rows = rows.where('resident_id', '=', query.resident);
+  if (query.key !== undefined) rows = rows.where('key_id', '=', query.key);
+  if (query.outcome === 'running') rows = rows.where('outcome', 'is', null);
+  else if (query.outcome !== undefined) rows = rows.where('outcome', '=', query.outcome);
+  if (query.since !== undefined) rows = rows.where('received_at', '>=', query.since);
+  if (query.until !== undefined) rows = rows.where('received_at', '<', query.until);
+  if (query.after !== undefined) rows = rows.where('position', '<', decodePosition(query.after));
+  return rows.orderBy('position', 'desc').limit(query.limit + 1);
+};
+
+@Injectable()
+export class CallsRepository {
+  readonly #views: ViewsReader;
+
+  constructor(@Inject(ViewsReader) views: ViewsReader) {
+    this.#views = views;
+  }
+
+  page(query: CallsQuery): Promise<readonly CallRow[]> {
+    return this.#views.read((db) => callsPage(db, query).execute());
+  }
+
+  find(callId: string): Promise<CallRow | undefined> {
+    return this.#views.read((db) =>
+      db.selectFrom('calls').selectAll().where('call_id', '=', callId).executeTakeFirst(),
+    );
+  }
+}
