@@ -108,6 +108,11 @@ export class BuiltInDriver implements EngineDriver {
     return adoptEngine(state, this.#folder, this.#dialect, this.#timing);
   }
 
+  /** Of the projector that is kept warm; undefined while none is. */
+  get projectorPid(): number | undefined {
+    return this.#projectors.pid;
+  }
+
   /** Ends the projector. Engines go on. */
   close(): Promise<void> {
     return this.#projectors.close();

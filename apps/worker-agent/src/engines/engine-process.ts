@@ -4,7 +4,7 @@ import type { EngineKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import type { EngineExit, EngineStateFile, LoadProgress, ReadyFacts, RunningEngine } from '../ports.js';
 import type { EngineFolder } from './engine-folder.js';
-import { filterLoadTimeLines, readLogStart } from './log-tail.js';
+import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { awaitReady, type Timing } from './readiness.js';
 
 /** What differs between engines, once their process runs. */
@@ -26,6 +26,7 @@ export interface EngineDialect {
 
 const POLL_GONE_MS = 100;
 const OWN_WAY_MS = 2000;
+const CUT_LOG_EVERY_MS = 30_000;
 
 /** One engine process: the child of this agent, or one that an agent before it left running. */
 export class EngineProcess implements RunningEngine {
@@ -41,9 +42,12 @@ export class EngineProcess implements RunningEngine {
     private readonly timing: Timing,
     child?: ChildProcess,
   ) {
+    const cutting = setInterval(() => cutLog(folder.logFile(state.residentId)), CUT_LOG_EVERY_MS);
+    cutting.unref();
     if (state.pidStartTicks !== undefined) this.pidStartTicks = state.pidStartTicks;
     this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then((exit) => {
       this.#gone = exit;
+      clearInterval(cutting);
       // What the engine forked may hold its memory: the group goes with it.
       signalGroup(state.pid, 'SIGKILL');
       this.folder.remove(state.residentId);

@@ -1,7 +1,9 @@
-import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync, statSync, truncateSync } from 'node:fs';
 
 const READ_BYTES = 256 * 1024;
 const TAIL_BYTES = 4096;
+/** A server that logs each request fills a disk in time. */
+const LONGEST_LOG_BYTES = 64 * 1024 * 1024;
 
 /** `0.00.012.345 I ` of llama-server, `I ` of our own engine; a few early lines have none. */
 const PREFIX = /^(?:\d+\.\d+\.\d+\.\d+ )?(?:[IWED] )?\s*/;
@@ -60,4 +62,12 @@ export function readLogStart(file: string): string {
   } finally {
     closeSync(fd);
   }
+}
+
+/**
+ * Cuts a log that has become too long back to its load-time part, in place: engines append, so they write on behind it.
+ */
+export function cutLog(file: string, longestBytes = LONGEST_LOG_BYTES): void {
+  const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+  if (size > longestBytes) truncateSync(file, READ_BYTES);
 }

@@ -74,6 +74,10 @@ export class ProjectorPool {
     }
   }
 
+  get pid(): number | undefined {
+    return this.#projector?.child.pid;
+  }
+
   /** Resolves when no projector runs. */
   async close(): Promise<void> {
     clearTimeout(this.#idle);
