@@ -68,14 +68,12 @@ describe('a sound log', () => {
     log.all.push(...evictToFit().events);
     expect(await checkInvariants(log, { atRest: true })).toEqual([]);
     log.all.push(
-      ...new Story()
-        .callStarted('open')
-        .events.map((e) => ({
-          ...e,
-          position: { commit: 10_000n, prepare: 10_000n },
-          revision: 50,
-          id: 'open',
-        })),
+      ...new Story().callStarted('open').events.map((e) => ({
+        ...e,
+        position: { commit: 10_000n, prepare: 10_000n },
+        revision: 50,
+        id: 'open',
+      })),
     );
     expect(await checkInvariants(log, { atRest: true })).toHaveLength(1);
   });
