@@ -4,6 +4,9 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import type { DynamicModule, NestApplicationOptions } from '@nestjs/common';
 import type { ProcessConfig } from '#runtime/config.js';
 import type { Logger } from '#runtime/logger.js';
+import { openViews, type ViewsDb } from '#schema/connect.js';
+import { refuseVisitor } from './access/policy.js';
+import { AdminModule } from './admin/admin.module.js';
 import { ApiModule } from './api.module.js';
 import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
@@ -36,7 +39,11 @@ export async function startNest(parts: NestParts): Promise<StartedNest> {
     forceCloseConnections: false,
   });
   const { admission, sessions, lineToken, logger } = parts;
-  const imports: DynamicModule[] = [];
+  const views =
+    parts.config.databaseUrl === undefined ? undefined : viewsOf(parts.config.databaseUrl, logger);
+  const imports: DynamicModule[] = [
+    AdminModule.with({ views, access: { refuse: refuseVisitor }, log: logger }),
+  ];
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.with({ admission, sessions, lineToken, imports }),
     adapter,
@@ -48,8 +55,24 @@ export async function startNest(parts: NestParts): Promise<StartedNest> {
   await app.init();
   await adapter.getInstance().ready();
   if (!server) throw new Error('Fastify did not ask for its server.');
-  return { server, agentLine: line.address, close: () => app.close() };
+  return {
+    server,
+    agentLine: line.address,
+    close: async () => {
+      await app.close();
+      await views?.destroy();
+    },
+  };
 }
+
+/** Nothing is dialled before the first question: the front door does not depend on Postgres. */
+const viewsOf = (databaseUrl: string, logger: Logger): ViewsDb =>
+  openViews(databaseUrl, {
+    applicationName: 'berth-api',
+    maxConnections: 4,
+    statementTimeoutMs: 30_000,
+    onIdleError: (error) => logger.warn({ err: error }, 'a connection to Postgres broke'),
+  });
 
 // Nest declares its options as a class, and takes a plain object.
 // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment

@@ -1,0 +1,358 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  chunkOf,
+  DONE,
+  sayHello,
+  ScriptedEngine,
+  startStream,
+  USAGE_CHUNK,
+} from '../testing/scripted-engine.js';
+import { eventually, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
+
+const CHAT = '/v1/chat/completions';
+
+describe('the front door over the wire', () => {
+  let engine: ScriptedEngine;
+  let stand: Stand;
+  const sockets: RawSocket[] = [];
+
+  beforeAll(async () => {
+    engine = await new ScriptedEngine().start();
+    stand = await startStand({ models: ['chat-a', 'org/chat-b', 'embed'], portOf: () => engine.port });
+  });
+  afterEach(() => {
+    engine.script = sayHello;
+    engine.requests.length = 0;
+    for (const socket of sockets.splice(0)) socket.socket.destroy();
+  });
+  afterAll(async () => {
+    await stand.stop();
+    engine.die();
+  });
+
+  const chat = (body: object, headers: Record<string, string> = {}) =>
+    fetch(`${stand.url}${CHAT}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ model: 'chat-a', messages: [{ role: 'user', content: 'hi' }], ...body }),
+    });
+  const raw = () => {
+    const socket = new RawSocket(stand.port);
+    sockets.push(socket);
+    return socket;
+  };
+  const errorOf = async (response: Response) =>
+    ((await response.json()) as { error: { message: string; code: string; param: string | null } }).error;
+  const callOf = (response: Response) => response.headers.get('x-berth-call') ?? '';
+  const body = (more: object = {}) => JSON.stringify({ model: 'chat-a', messages: [], ...more });
+
+  it('answers a call and records it with its resident, its decision and its counts', async () => {
+    const response = await chat({});
+    expect(response.status).toBe(200);
+    expect(response.headers.get('x-berth-model')).toBe('chat-a:F16');
+    expect(response.headers.get('x-berth-worker')).toBe(stand.agent.id);
+    expect(await response.json()).toMatchObject({ choices: [{ message: { content: 'hello' } }] });
+    const end = await stand.finished('chat-a', callOf(response));
+    expect(end).toMatchObject({
+      outcome: 'completed',
+      status: 200,
+      artifact: 'F16',
+      attempts: 1,
+      tokens: { prompt: 7, output: 2 },
+    });
+    expect(end.residentId).toBeDefined();
+    expect(end.decisionId).toBeDefined();
+    expect(end.stamps.firstByteAt).toBeDefined();
+  });
+
+  it('never forwards the key of a caller, and shows the engine its own', async () => {
+    await chat({}, { authorization: 'Bearer sk-mine', cookie: 'a=b', 'x-api-key': 'mine', 'x-keep': 'yes' });
+    const { headers } = engine.requests[0]!;
+    expect(headers.authorization).toMatch(/^Bearer [0-9a-f]{64}$/);
+    expect(headers.cookie).toBeUndefined();
+    expect(headers['x-api-key']).toBeUndefined();
+    expect(headers['accept-encoding']).toBe('identity');
+    expect(headers['x-keep']).toBe('yes');
+  });
+
+  it('gives a body on as it came', async () => {
+    const text = '{ "model" : "chat-a",  "messages":[ {"role":"user","content":"h\\u00e9"} ],"x":1e2}';
+    await fetch(`${stand.url}${CHAT}`, { method: 'POST', body: text });
+    expect(engine.requests[0]!.body.toString()).toBe(text);
+  });
+
+  it('takes its own options off a body and a name before the engine sees them', async () => {
+    const response = await chat({ model: 'chat-a@ctx=4096', berth: { goal: 'fast' } });
+    expect(response.status).toBe(200);
+    const seen = JSON.parse(engine.requests[0]!.body.toString()) as Record<string, unknown>;
+    expect(seen['model']).toBe('chat-a');
+    expect(seen).not.toHaveProperty('berth');
+  });
+
+  it('streams with exactly one [DONE], and leaves out a usage chunk that nobody asked for', async () => {
+    const response = await chat({ stream: true });
+    const text = await response.text();
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(text).toBe(chunkOf('hel') + chunkOf('lo') + DONE);
+    const end = await stand.finished('chat-a', callOf(response));
+    expect(end.tokens).toEqual({ prompt: 7, cached: 3, output: 2 });
+    expect(end.timings).toEqual({ promptMs: 8, decodeMs: 20 });
+  });
+
+  it('gives the usage chunk to a caller that asked for it', async () => {
+    const response = await chat({ stream: true, stream_options: { include_usage: true } });
+    expect(await response.text()).toContain(USAGE_CHUNK);
+  });
+
+  it('keeps every byte of a character that is split over two chunks', async () => {
+    const bytes = Buffer.from(chunkOf('日本語') + DONE);
+    const cut = bytes.indexOf(Buffer.from('本')) + 1;
+    engine.script = async ({ res }) => {
+      startStream(res);
+      res.write(bytes.subarray(0, cut));
+      await new Promise((resolve) => setImmediate(resolve));
+      res.end(bytes.subarray(cut));
+    };
+    const text = await (await chat({ stream: true })).text();
+    expect(text).toBe(bytes.toString());
+  });
+
+  it('ends a stream whose engine dies with an error frame and a broken connection, and no [DONE]', async () => {
+    engine.script = ({ res }) => {
+      startStream(res);
+      res.write(`${chunkOf('hel')}data: {"half`);
+      setImmediate(() => res.socket?.resetAndDestroy());
+    };
+    const socket = raw();
+    socket.send(post(CHAT, body({ stream: true })));
+    const heard = await socket.ends();
+    expect(heard).toContain('"code":"engine_failed"');
+    expect(heard).not.toContain('[DONE]');
+    expect(heard).not.toContain('half');
+    expect(heard.endsWith('0\r\n\r\n')).toBe(false);
+    const id = /x-berth-call: (\S+)/.exec(heard)![1]!;
+    expect(await stand.finished('chat-a', id)).toMatchObject({ outcome: 'failed', code: 'engine_failed' });
+  });
+
+  it('takes a stream that ends without [DONE] for a failure', async () => {
+    engine.script = ({ res }) => {
+      startStream(res);
+      res.end(chunkOf('hel'));
+    };
+    const socket = raw();
+    socket.send(post(CHAT, body({ stream: true })));
+    expect(await socket.ends()).toContain('"code":"engine_failed"');
+  });
+
+  it('drops what an engine says after [DONE]', async () => {
+    engine.script = ({ res }) => {
+      startStream(res);
+      res.end(chunkOf('a') + DONE + DONE + chunkOf('b'));
+    };
+    expect(await (await chat({ stream: true })).text()).toBe(chunkOf('a') + DONE);
+  });
+
+  it('tries a dead connection once more, before any byte', async () => {
+    let first = true;
+    engine.script = (request) => {
+      if (first) {
+        first = false;
+        request.res.socket?.resetAndDestroy();
+        return;
+      }
+      return sayHello(request);
+    };
+    const response = await chat({});
+    expect(response.status).toBe(200);
+    expect(engine.requests).toHaveLength(2);
+    expect((await stand.finished('chat-a', callOf(response))).attempts).toBe(2);
+  });
+
+  it('frees the engine at once when a caller of a stream leaves', async () => {
+    engine.script = ({ res }) => {
+      startStream(res);
+      res.write(chunkOf('hel'));
+    };
+    const socket = raw();
+    socket.send(post(CHAT, body({ stream: true })));
+    const heard = await socket.hears('hel');
+    socket.socket.destroy();
+    await engine.requests[0]!.closed;
+    const id = /x-berth-call: (\S+)/.exec(heard)![1]!;
+    expect(await stand.finished('chat-a', id)).toMatchObject({ outcome: 'abandoned', status: 200 });
+  });
+
+  it('frees the engine at once when a caller leaves before any answer', async () => {
+    engine.script = () => undefined;
+    const socket = raw();
+    socket.send(post(CHAT, body()));
+    await eventually('the request at the engine', () => engine.requests[0]);
+    socket.socket.destroy();
+    await engine.requests[0]!.closed;
+    const end = await eventually('its end', async () => {
+      const events = await stand.callEvents('chat-a');
+      const last = events.at(-1);
+      return last?.type === 'CallFinished' && last.data.outcome === 'abandoned' ? last.data : undefined;
+    });
+    expect(end.status).toBe(499);
+  });
+
+  it('gives on two megabytes whole', async () => {
+    const content = 'x'.repeat(2_000_000);
+    const response = await chat({ messages: [{ role: 'user', content }] });
+    expect(response.status).toBe(200);
+    expect(engine.requests[0]!.body.includes(content)).toBe(true);
+  });
+
+  it('refuses a body above its limit with 413', async () => {
+    const socket = raw();
+    socket.send(`POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n{`);
+    expect(await socket.hears('body_too_large')).toContain('HTTP/1.1 413');
+  });
+
+  it('answers pipelined requests in their order', async () => {
+    const socket = raw();
+    socket.send(`${post(CHAT, body())}GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+    const heard = await socket.hears('"object":"list"');
+    expect(heard.indexOf('chat.completion')).toBeLessThan(heard.indexOf('"object":"list"'));
+  });
+
+  it('answers 100-continue and a chunked upload', async () => {
+    const socket = raw();
+    socket.send(
+      `POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n`,
+    );
+    await socket.hears('100 Continue');
+    const text = body();
+    socket.send(`${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`);
+    expect(await socket.hears('chat.completion')).toContain('HTTP/1.1 200');
+    expect(engine.requests[0]!.headers.expect).toBeUndefined();
+  });
+
+  it.each([
+    ['malformed JSON', '{"model":"chat-a",', 'not valid JSON', null],
+    ['no object', '[]', 'not a JSON object', null],
+    ['an empty body', '', 'not valid JSON', null],
+    ['no model', '{"messages":[]}', 'names no "model"', 'model'],
+    ['a model that is no string', '{"model":7}', '"model" must be a string', 'model'],
+    ['two models', '{"model":"chat-a","model":"chat-a"}', 'more than once', 'model'],
+    ['an unknown option', '{"model":"chat-a@nope"}', 'Known: @gpu', 'model'],
+    [
+      'a wrong option in the body',
+      '{"model":"chat-a","berth":{"goal":"best"}}',
+      'must be one of',
+      'berth.goal',
+    ],
+    ['a stream that is no flag', '{"model":"chat-a","stream":"yes"}', 'true or false', 'stream'],
+  ])('refuses %s with 400 and says what is wrong', async (_, text, words, param) => {
+    const response = await fetch(`${stand.url}${CHAT}`, { method: 'POST', body: text });
+    expect(response.status).toBe(400);
+    expect(response.headers.get('x-should-retry')).toBe('false');
+    expect(response.headers.get('x-berth-call')).toBeTruthy();
+    const error = await errorOf(response);
+    expect(error.message).toContain(words);
+    expect(error.code).toBe('invalid_request');
+    expect(error.param).toBe(param);
+    expect(engine.requests).toHaveLength(0);
+  });
+
+  it('answers an unknown model with 404 and the nearest names, and records it as unresolved', async () => {
+    const response = await chat({ model: 'chat-x' });
+    expect(response.status).toBe(404);
+    const error = await errorOf(response);
+    expect(error.code).toBe('model_not_found');
+    expect(error.message).toContain('"chat-a"');
+    expect(await stand.finished('~unresolved', callOf(response))).toMatchObject({
+      outcome: 'refused',
+      status: 404,
+    });
+  });
+
+  it('refuses to chat with an embedding model, and says what it is for', async () => {
+    const response = await chat({ model: 'embed' });
+    expect(response.status).toBe(400);
+    expect((await errorOf(response)).message).toContain('/v1/embeddings');
+  });
+
+  it("repairs an engine's statuses: what is the caller's fault is 400", async () => {
+    engine.script = ({ res }) => {
+      res.writeHead(500, { 'content-type': 'application/json' });
+      res.end('{"error":{"code":500,"message":"image input is not supported","type":"server_error"}}');
+    };
+    const response = await chat({});
+    expect(response.status).toBe(400);
+    expect((await errorOf(response)).message).toBe('image input is not supported');
+  });
+
+  it('says that a prompt is too long in the words that agents know', async () => {
+    engine.script = ({ res }) => {
+      res.writeHead(400, { 'content-type': 'application/json' });
+      res.end(
+        JSON.stringify({
+          error: {
+            code: 400,
+            message: 'x',
+            type: 'exceed_context_size_error',
+            n_prompt_tokens: 9000,
+            n_ctx: 8192,
+          },
+        }),
+      );
+    };
+    const response = await chat({});
+    expect(response.status).toBe(400);
+    expect(await errorOf(response)).toMatchObject({
+      code: 'context_length_exceeded',
+      message:
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.",
+    });
+  });
+
+  it('lists models without loading any, and finds one with a slash, raw and encoded', async () => {
+    const list = (await (await fetch(`${stand.url}/v1/models/`)).json()) as { data: { id: string }[] };
+    expect(list.data.map((model) => model.id)).toEqual(['chat-a', 'embed', 'org/chat-b']);
+    for (const name of ['org/chat-b', 'org%2Fchat-b', 'org/chat-b/?x=1']) {
+      const response = await fetch(`${stand.url}/v1/models/${name}`);
+      expect(await response.json()).toMatchObject({ id: 'org/chat-b', berth: { loaded: false } });
+    }
+    expect((await fetch(`${stand.url}/v1/models/none`)).status).toBe(404);
+    expect(engine.requests).toHaveLength(0);
+  });
+
+  it('answers HEAD without a body, other methods with 405 and other paths with 404', async () => {
+    const head = await fetch(`${stand.url}/v1/models`, { method: 'HEAD' });
+    expect(head.status).toBe(200);
+    expect(await head.text()).toBe('');
+    const get = await fetch(`${stand.url}${CHAT}`);
+    expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST']);
+    const other = await fetch(`${stand.url}/v1/audio/speech`, { method: 'POST', body: '{}' });
+    expect(other.status).toBe(404);
+    expect((await errorOf(other)).code).toBe('not_found');
+    expect((await fetch(`${stand.url}${CHAT}/`, { method: 'POST', body: body() })).status).toBe(200);
+  });
+
+  it('takes no call with a foreign Host, a foreign Origin or a forwarding header', async () => {
+    for (const header of [
+      'host: evil.example',
+      'origin: https://evil.example',
+      'x-forwarded-for: 10.0.0.1',
+    ]) {
+      const socket = raw();
+      const host = header.startsWith('host') ? '' : 'host: localhost\r\n';
+      socket.send(`GET /v1/models HTTP/1.1\r\n${host}${header}\r\n\r\n`);
+      expect(await socket.hears('invalid_api_key')).toContain('HTTP/1.1 401');
+    }
+  });
+
+  it('guards management the same way, and shows the queue', async () => {
+    expect(await (await fetch(`${stand.url}/admin/queue`)).json()).toEqual({ items: [] });
+    const socket = raw();
+    socket.send('GET /admin/queue HTTP/1.1\r\nhost: evil.example\r\n\r\n');
+    expect(await socket.hears('\r\n\r\n')).toContain('HTTP/1.1 401');
+  });
+
+  it('says in /health that all is well', async () => {
+    const health = await (await fetch(`${stand.url}/health`)).json();
+    expect(health).toMatchObject({ status: 'ok', service: 'berth', worker: 'scripted', degraded: [] });
+  });
+});
