@@ -81,7 +81,8 @@ export interface ContextQuestion {
   readonly ask: ContextAsk;
   readonly trainedTokens: number;
   readonly callTokens: number;
-  readonly finished: readonly FinishedCall[];
+  /** The p99 of tokens held over the model's last 20 calls; absent without any. */
+  readonly p99Tokens?: number;
   /** Context of the resident that is replaced: the larger of the two is taken. */
   readonly replacedTokens?: number;
 }
@@ -97,7 +98,7 @@ export function chooseContext(question: ContextQuestion): readonly number[] {
   const low = ask === 'auto' ? 0 : ask.min;
   const high = ask === 'auto' ? trainedTokens : Math.min(ask.max, trainedTokens);
   const clamp = (tokens: number): number => Math.min(high, Math.max(low, tokens));
-  const covered = Math.max(question.callTokens, p99TokensHeld(question.finished) ?? 0);
+  const covered = Math.max(question.callTokens, question.p99Tokens ?? 0);
   const ticks = [...new Set([...contextTicks(trainedTokens).map(clamp), clamp(replacedTokens)])]
     .filter((tick) => tick >= low && tick <= high && tick > 0)
     .sort((a, b) => a - b);

@@ -106,7 +106,7 @@ function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
     const key = `${step.shape.rung}|${step.shape.artifact.label}`;
     if (step.shape.fallback && placed.has(key)) continue;
     const verdict = evaluate(snapshot, step.shape, withBusy);
-    if (verdict.kind === 'admitted') placed.add(key);
+    if (verdict.kind === 'admitted' || verdict.kind === 'same') placed.add(key);
     looked.push({ verdict });
   }
   return {

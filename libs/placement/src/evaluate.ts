@@ -44,7 +44,7 @@ function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
     ask: input.ask.context,
     trainedTokens: trained ?? AUTO_TOKENS,
     callTokens: snapshot.callTokens,
-    finished: input.calls.get(input.model.modelKey)?.finished ?? [],
+    ...(snapshot.p99Tokens === undefined ? {} : { p99Tokens: snapshot.p99Tokens }),
     replacedTokens: Math.max(0, ...replaced.map((r) => r.contract.contextTokens)),
   });
 }
@@ -61,6 +61,7 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
     if (largestFound && contextTokens < least) break;
     const arranged = arrange(snapshot, shape, contextTokens, claim);
     if (arranged.kind !== 'plan') {
+      if (arranged.kind === 'same') return { kind: 'same', shape, reason: arranged.reason };
       if (arranged.kind === 'blocked') keep({ kind: 'blocked', shape, reason: arranged.reason });
       else never ??= { kind: 'never', shape, reason: arranged.reason, code: 'model_cannot_fit' };
       continue;
@@ -136,11 +137,17 @@ function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
 
 type Arranged =
   | { readonly kind: 'plan'; readonly plan: Plan }
-  | { readonly kind: 'never' | 'blocked'; readonly reason: string };
+  | { readonly kind: 'never' | 'blocked' | 'same'; readonly reason: string };
 
 /** The plan of a shape at a context: its layers laid out, and what it takes. */
 function arrange(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim): Arranged {
-  const planAt = (layout: Layout): Plan => planOf(snapshot, shape, contextTokens, claim, layout);
+  const plans = new Map<string, Plan>();
+  const planAt = (layout: Layout): Plan => {
+    const key = `${layout.gpuLayers}|${layout.cpuMoeLayers}`;
+    const plan = plans.get(key) ?? planOf(snapshot, shape, contextTokens, claim, layout);
+    plans.set(key, plan);
+    return plan;
+  };
   const result = layoutOf(snapshot, shape, (layout, deviceId) => planAt(layout).asked.get(deviceId) ?? 0);
   return result.ok ? { kind: 'plan', plan: planAt(result.layout) } : result;
 }

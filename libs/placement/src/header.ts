@@ -2,7 +2,7 @@ import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import type { PlacementClass } from '#domain/placement-terms.js';
 import { blockCache, padCells } from './kv.js';
-import { type OffloadOrder, splitWeights } from './weights.js';
+import { offloadOf, type OffloadOrder } from './weights.js';
 
 /** Bytes on one device by arithmetic from the file's header. */
 export interface HeaderBytes {
@@ -35,62 +35,97 @@ export function headerBytes(
   plan: PricedPlan,
   order: OffloadOrder,
 ): ReadonlyMap<DeviceId, HeaderBytes> {
-  const split = splitWeights(geometry, { ...plan, order });
-  const sums = new Map<DeviceId, { weights: number; kv: number; state: number }>();
-  const at = (deviceId: DeviceId): { weights: number; kv: number; state: number } => {
-    const sum = sums.get(deviceId) ?? { weights: 0, kv: 0, state: 0 };
-    sums.set(deviceId, sum);
-    return sum;
-  };
-  at(RAM).weights += split.ramBytes;
-  const cards = cardOfBlocks(split.cardByBlock.length, plan);
-  split.cardByBlock.forEach((bytes, index) => {
-    at(cards[index] ?? RAM).weights += bytes;
+  const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = geometry;
+  const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
+  const { always, experts } = sumsOf(geometry);
+  const cache = geometry.kind === 'chat' ? cacheSumsOf(geometry, plan) : NO_CACHE;
+  const between = (sums: readonly number[], from: number, to: number): number =>
+    to > from ? (sums[to] ?? 0) - (sums[from] ?? 0) : 0;
+  const compute = computeBytes(geometry, plan);
+  const kept = Math.min(blocks.length, plan.cpuMoeLayers);
+  const result = new Map<DeviceId, HeaderBytes>();
+  result.set(RAM, {
+    weightsBytes:
+      tokenEmbeddingBytes +
+      between(always, 0, firstBlock) +
+      between(experts, 0, Math.max(firstBlock, kept)) +
+      (outputOnCard ? 0 : outputBytes + otherBytes),
+    kvBytes: between(cache.kv, 0, firstBlock),
+    stateBytes: between(cache.state, 0, firstBlock),
+    // With every block on cards the host computes next to nothing.
+    computeBytes: firstBlock > 0 ? compute : 0,
   });
-  const lastCard = plan.devices.at(-1);
-  if (lastCard !== undefined && split.cardOutputBytes > 0) at(lastCard).weights += split.cardOutputBytes;
-  if (geometry.kind === 'chat') {
-    geometry.blocks.forEach(({ cache }, index) => {
-      const { kvBytes, stateBytes } = blockCache(cache, plan);
-      const place = at(index < split.firstBlock ? RAM : (cards[index - split.firstBlock] ?? RAM));
-      place.kv += kvBytes;
-      place.state += stateBytes;
-    });
-  }
-  return new Map(
-    [...sums].map(([deviceId, sum]) => [
-      deviceId,
-      {
-        weightsBytes: sum.weights,
-        kvBytes: sum.kv,
-        stateBytes: sum.state,
-        // With every block on cards the host computes next to nothing.
-        computeBytes: deviceId !== RAM || split.firstBlock > 0 ? computeBytes(geometry, plan) : 0,
-      },
-    ]),
-  );
-}
-
-/** The card of each offloaded block: the first ones on the first card, as an engine splits by layer. */
-export function cardOfBlocks(
-  blocks: number,
-  plan: Pick<PricedPlan, 'devices' | 'blocksByDevice'>,
-): readonly DeviceId[] {
-  const counts = plan.blocksByDevice ?? evenSplit(blocks, plan.devices.length);
-  const cards: DeviceId[] = [];
+  let from = firstBlock;
   plan.devices.forEach((deviceId, index) => {
-    for (let i = 0; i < (counts[index] ?? 0); i++) cards.push(deviceId);
+    const last = index === plan.devices.length - 1;
+    const to = last ? blocks.length : Math.min(blocks.length, from + blocksOn(plan, index, blocks.length - firstBlock));
+    const onCard = last && outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
+    result.set(deviceId, {
+      weightsBytes: between(always, from, to) + between(experts, Math.max(from, kept), to) + onCard,
+      kvBytes: between(cache.kv, from, to),
+      stateBytes: between(cache.state, from, to),
+      computeBytes: to > from || onCard > 0 ? compute : 0,
+    });
+    from = to;
   });
-  const last = plan.devices.at(-1);
-  while (last !== undefined && cards.length < blocks) cards.push(last);
-  return cards;
+  return result;
 }
 
-const evenSplit = (blocks: number, parts: number): readonly number[] =>
-  Array.from(
-    { length: parts },
-    (_, i) => Math.floor(((i + 1) * blocks) / parts) - Math.floor((i * blocks) / parts),
+/** The first blocks on the first card, as an engine splits by layer; as even as can be unless the plan says. */
+function blocksOn(plan: PricedPlan, index: number, offloaded: number): number {
+  const parts = plan.devices.length;
+  return (
+    plan.blocksByDevice?.[index] ??
+    Math.floor(((index + 1) * offloaded) / parts) - Math.floor((index * offloaded) / parts)
   );
+}
+
+/** Sums over the first n blocks, so that a plan is priced without walking them; kept as long as their geometry. */
+interface BlockSums {
+  readonly always: readonly number[];
+  readonly experts: readonly number[];
+  readonly caches: Map<string, CacheSums>;
+}
+
+interface CacheSums {
+  readonly kv: readonly number[];
+  readonly state: readonly number[];
+}
+
+const NO_CACHE: CacheSums = { kv: [], state: [] };
+const MOST_CACHES = 64;
+const sums = new WeakMap<Geometry, BlockSums>();
+
+function sumsOf(geometry: Geometry): BlockSums {
+  const known = sums.get(geometry);
+  if (known) return known;
+  const made: BlockSums = {
+    always: running(geometry.blocks.map((b) => b.alwaysBytes)),
+    experts: running(geometry.blocks.map((b) => b.expertBytes)),
+    caches: new Map(),
+  };
+  sums.set(geometry, made);
+  return made;
+}
+
+function cacheSumsOf(geometry: Geometry, plan: PricedPlan): CacheSums {
+  const { caches } = sumsOf(geometry);
+  const key = `${plan.kvType}|${plan.contextTokens}|${plan.slots}|${plan.microBatch}`;
+  const known = caches.get(key);
+  if (known) return known;
+  const each = geometry.blocks.map((b) => blockCache(b.cache, plan));
+  const made = { kv: running(each.map((c) => c.kvBytes)), state: running(each.map((c) => c.stateBytes)) };
+  if (caches.size >= MOST_CACHES) caches.clear();
+  caches.set(key, made);
+  return made;
+}
+
+function running(values: readonly number[]): readonly number[] {
+  const result = [0];
+  let sum = 0;
+  for (const value of values) result.push((sum += value));
+  return result;
+}
 
 /**
  * Work buffers grow with the micro-batch, the width and the vocabulary; without flash attention also with the context,

@@ -1,5 +1,6 @@
 import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
+import type { Rung } from '#domain/placement-terms.js';
 import { formatBytes } from '#domain/units.js';
 import type { Shape } from './ladder.js';
 import type { Snapshot } from './snapshot.js';
@@ -13,7 +14,12 @@ export interface Layout {
 
 export type LayoutResult =
   | { readonly ok: true; readonly layout: Layout }
-  | { readonly ok: false; readonly kind: 'never' | 'blocked'; readonly reason: string };
+  | {
+      readonly ok: false;
+      /** `same`: it amounts to another rung, at this context and at every smaller one. */
+      readonly kind: 'never' | 'blocked' | 'same';
+      readonly reason: string;
+    };
 
 /** Bytes that a layout of the shape would take on a device. */
 export type Price = (layout: Layout, deviceId: DeviceId) => number;
@@ -27,6 +33,8 @@ export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): Layout
   const all = (geometry?.blocks.length ?? 0) + 1;
   const on = (gpuLayers: number, cpuMoeLayers = 0): Layout =>
     spread(snapshot, shape, { gpuLayers, cpuMoeLayers });
+  const { allowedRungs } = snapshot.input.ask;
+  const allowed = (rung: Rung): boolean => allowedRungs?.includes(rung) ?? true;
   if (shape.pins) return pinnedLayout(shape, geometry, price, on, all);
   switch (shape.rung) {
     case 'ram-only':
@@ -39,13 +47,14 @@ export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): Layout
       const experts = least(0, n, (kept) =>
         shape.devices.every((d) => price(on(all, kept), d) <= free(snapshot, d)),
       );
-      if (experts === 0)
-        return { ok: false, kind: 'never', reason: 'all its experts fit the card: that is gpu-only' };
+      if (experts === 0 && allowed('gpu-only'))
+        return { ok: false, kind: 'same', reason: 'all its experts fit the card: that is gpu-only' };
       return { ok: true, layout: on(all, experts ?? n) };
     }
     case 'max-ram': {
       const layers = least(0, all, (l) => price(on(l), RAM) <= free(snapshot, RAM));
-      if (layers === 0) return { ok: false, kind: 'never', reason: 'all of it fits RAM: that is ram-only' };
+      if (layers === 0 && allowed('ram-only'))
+        return { ok: false, kind: 'same', reason: 'all of it fits RAM: that is ram-only' };
       return layers === undefined
         ? {
             ok: false,
@@ -59,8 +68,8 @@ export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): Layout
         shape.devices.every((d) => price(on(all - off), d) <= free(snapshot, d)),
       );
       const layers = all - (fewer ?? all);
-      if (layers === all)
-        return { ok: false, kind: 'never', reason: 'all of it fits the card: that is gpu-only' };
+      if (layers === all && allowed('gpu-only'))
+        return { ok: false, kind: 'same', reason: 'all of it fits the card: that is gpu-only' };
       return layers === 0
         ? { ok: false, kind: 'blocked', reason: 'the room of the card holds no layer with its cache' }
         : { ok: true, layout: on(layers) };

@@ -20,29 +20,60 @@ import type { OffloadOrder } from './weights.js';
 type Measured = Fact<HistoryEventData<'LoadMeasured'>>;
 type Projected = Fact<HistoryEventData<'LoadProjected'>>;
 
-/** What a process takes on a device by itself, measured with any model: by `processKey`. */
-export type ProcessFigures = ReadonlyMap<
-  string,
-  { readonly bytes: number; readonly eventId: string; readonly at: string }
->;
+/** What a process takes on a device by itself. */
+export interface ProcessFigure {
+  readonly bytes: number;
+  readonly eventId: string;
+  readonly at: string;
+}
+
+/** The process figure that was measured last with any model, by `processKey`. */
+export interface ProcessFigures {
+  get(key: string): ProcessFigure | undefined;
+}
 
 export const processKey = (deviceId: DeviceId, engineBuild: string): string => `${deviceId}|${engineBuild}`;
 
-/** Collects the latest process figure of each device and engine build over all models of a worker. */
+/** The latest process figure of each device and engine build over all models of a worker, gathered when first asked. */
 export function processFigures(histories: Iterable<PairHistory>): ProcessFigures {
-  const figures = new Map<string, { bytes: number; eventId: string; at: string }>();
+  let gathered: Map<string, ProcessFigure> | undefined;
+  return {
+    get: (key) => (gathered ??= gather(histories)).get(key),
+  };
+}
+
+function gather(histories: Iterable<PairHistory>): Map<string, ProcessFigure> {
+  const latest = new Map<string, ProcessFigure>();
   for (const history of histories) {
-    for (const { value, eventId, at } of history.measured.values()) {
-      for (const device of value.byDevice) {
-        const key = processKey(device.deviceId, value.class.engineBuild);
-        const before = figures.get(key);
-        if (before && (before.at > at || (before.at === at && before.eventId > eventId))) continue;
-        figures.set(key, { bytes: device.processBytes, eventId, at });
-      }
+    for (const [key, figure] of figuresOf(history)) {
+      const before = latest.get(key);
+      if (!before || isLater(figure, before)) latest.set(key, figure);
     }
   }
-  return figures;
+  return latest;
 }
+
+const figures = new WeakMap<PairHistory, ReadonlyMap<string, ProcessFigure>>();
+
+/** Those of one model; kept as long as the history that they were read from. */
+function figuresOf(history: PairHistory): ReadonlyMap<string, ProcessFigure> {
+  const known = figures.get(history);
+  if (known) return known;
+  const made = new Map<string, ProcessFigure>();
+  for (const { value, eventId, at } of history.measured.values()) {
+    for (const device of value.byDevice) {
+      const key = processKey(device.deviceId, value.class.engineBuild);
+      const figure = { bytes: device.processBytes, eventId, at };
+      const before = made.get(key);
+      if (!before || isLater(figure, before)) made.set(key, figure);
+    }
+  }
+  figures.set(history, made);
+  return made;
+}
+
+const isLater = (a: ProcessFigure, b: ProcessFigure): boolean =>
+  a.at > b.at || (a.at === b.at && a.eventId > b.eventId);
 
 export interface NeedQuestion {
   readonly artifact: Artifact;

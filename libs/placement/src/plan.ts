@@ -51,6 +51,8 @@ export type Verdict =
     }
   /** It failed before and is not tried again yet. */
   | { readonly kind: 'failed'; readonly plan: Plan; readonly shape: Shape; readonly remembered: Remembered }
+  /** It amounts to another rung, which is looked at by itself. */
+  | { readonly kind: 'same'; readonly plan?: Plan; readonly shape: Shape; readonly reason: string }
   /** It can never fit this worker as it is. */
   | {
       readonly kind: 'never';
@@ -119,6 +121,14 @@ const REASON_CHARACTERS = 300;
 export const clip = (text: string): string =>
   text.length <= REASON_CHARACTERS ? text : `${text.slice(0, REASON_CHARACTERS - 1)}…`;
 
+const OUTCOMES = {
+  admitted: 'admitted',
+  blocked: 'refused',
+  failed: 'refused',
+  never: 'refused',
+  same: 'not-offered',
+} as const;
+
 /** The line that a verdict leaves in the working. */
 export function consideredOf(snapshot: Snapshot, verdict: Verdict, chosen: boolean): Considered {
   const plan = verdict.plan;
@@ -136,7 +146,7 @@ export function consideredOf(snapshot: Snapshot, verdict: Verdict, chosen: boole
           ...roomSum(snapshot, plan),
         }
       : {}),
-    outcome: chosen ? 'chosen' : verdict.kind === 'admitted' ? 'admitted' : 'refused',
+    outcome: chosen ? 'chosen' : OUTCOMES[verdict.kind],
     reason: clip(verdict.kind === 'failed' ? verdict.remembered.reason : verdict.reason),
     ...(forecast === undefined ? {} : { predictedSeconds: Math.round(forecast * 1000) / 1000 }),
   };

@@ -5,7 +5,7 @@ import { placementClassOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { ResidentActivity, Ticket } from './contract.js';
 import { loadSeconds } from './loss.js';
-import { residentsById } from './charges.js';
+import { compareText } from './charges.js';
 
 /** How long a call is expected to take, in its three parts. */
 export interface Prediction {
@@ -74,7 +74,9 @@ export function predict(
 ): Prediction {
   const output = outputSeconds(ratesOf(view.calls.get(ticket.modelKey)), ticket);
   const rest = output === undefined ? {} : { outputSeconds: output };
-  const mine = residentsById(view.worker).filter((r) => r.modelKey === ticket.modelKey && !r.leaving);
+  const mine = [...view.worker.residents.values()]
+    .filter((r) => r.modelKey === ticket.modelKey && !r.leaving)
+    .sort((a, b) => compareText(a.residentId, b.residentId));
   const ready = mine.filter((r) => r.phase === 'ready');
   if (ready.length > 0) {
     const readyInSeconds = Math.min(...ready.map((r) => slotFreeInSeconds(r, view.activity)));

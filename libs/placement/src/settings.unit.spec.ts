@@ -142,7 +142,7 @@ describe('contexts', () => {
     expect(chooseContext(question)[0]).toBe(32_768);
   });
   it('stay within a range that was asked, and never below what they replace', () => {
-    const base = { trainedTokens: 65_536, callTokens: 10, finished: [] };
+    const base = { trainedTokens: 65_536, callTokens: 10 };
     expect(chooseContext({ ...base, ask: { min: 5000, max: 7000 } })).toEqual([7000, 6144, 5000]);
     expect(chooseContext({ ...base, ask: 'auto', replacedTokens: 24_576 })[0]).toBe(24_576);
     expect(chooseContext({ ...base, ask: 777 })).toEqual([777]);

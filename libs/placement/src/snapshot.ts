@@ -4,7 +4,7 @@ import { placementClassOf } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
 import { approvedArtifacts } from './ask.js';
 import { type BytesByDevice, type Charge, chargesOf, compareText, residentsById } from './charges.js';
-import { callTokens } from './context.js';
+import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type Cores, coresOf } from './cores.js';
 import type { EvictionCandidate } from './eviction.js';
@@ -46,6 +46,7 @@ export interface Snapshot {
   readonly process: ProcessFigures;
   readonly rates: Rates;
   readonly callTokens: number;
+  readonly p99Tokens?: number;
 }
 
 export function snapshotOf(input: PlacementInput): Snapshot {
@@ -65,6 +66,7 @@ export function snapshotOf(input: PlacementInput): Snapshot {
       credit.set(deviceId, (credit.get(deviceId) ?? 0) + bytes);
   }
   const sides = sortResidents(input, residents, charges, rooms);
+  const p99 = p99TokensHeld(input.calls.get(model.modelKey)?.finished ?? []);
   return {
     input,
     approved: approvedArtifacts(model.artifacts, input.settings, input.ask),
@@ -79,6 +81,7 @@ export function snapshotOf(input: PlacementInput): Snapshot {
     process: processFigures([input.history, ...input.otherHistories.values()]),
     rates: ratesOf(input.calls.get(model.modelKey)),
     callTokens: callTokens(input.ticket),
+    ...(p99 === undefined ? {} : { p99Tokens: p99 }),
   };
 }
 

@@ -10,7 +10,8 @@ export interface FolderWeights {
 }
 
 /** Weights of a folder that was never loaded: packed × 4, FP8 × 2, scales 0, the rest as stored. */
-export const folderWeightsBytes = (w: FolderWeights): number => w.packedBytes * 4 + w.fp8Bytes * 2 + w.plainBytes;
+export const folderWeightsBytes = (w: FolderWeights): number =>
+  w.packedBytes * 4 + w.fp8Bytes * 2 + w.plainBytes;
 
 export interface FolderCache {
   readonly layers: number;

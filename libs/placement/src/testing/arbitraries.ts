@@ -1,0 +1,177 @@
+import fc from 'fast-check';
+import { deviceId, type DeviceId, modelKey, RAM, residentId } from '#domain/ids.js';
+import { RUNGS } from '#domain/placement-terms.js';
+import { MIB } from '#domain/units.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
+import type { PlacementInput, ResidentActivity, Ticket } from '../contract.js';
+import { EVICTION_ORDERS, GOALS } from '../settings.js';
+import { defaultSettings } from '../setting-levels.js';
+import {
+  artifact,
+  ask,
+  attention,
+  BUILT_IN,
+  calls,
+  geometry,
+  input,
+  LLAMA_SERVER,
+  model,
+  NOW_MS,
+  resident,
+  residents,
+  ticket,
+  worker,
+} from './factories.js';
+
+/** How often a property is tried; CI asks for more by its environment. */
+export const RUNS = Number(
+  (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env['FAST_CHECK_RUNS'] ??
+    1000,
+);
+
+export const ASKER = 'asker';
+const CARDS = [deviceId('gpu-a'), deviceId('gpu-b')];
+
+interface Drawn {
+  readonly resident: Resident;
+  readonly activity: ResidentActivity;
+  readonly pinned: boolean;
+  readonly priority: number;
+  readonly arrivals: readonly number[];
+}
+
+const drawnResident = (index: number, devices: readonly DeviceId[]): fc.Arbitrary<Drawn> =>
+  fc
+    .record({
+      mib: fc.integer({ min: 1, max: 120 }),
+      device: fc.constantFrom(...devices),
+      phase: fc.constantFrom('ready', 'ready', 'ready', 'ready', 'planned', 'loading'),
+      leaving: fc.integer({ min: 0, max: 9 }),
+      callsInFlight: fc.constantFrom(0, 0, 0, 1),
+      pinned: fc.constantFrom(false, false, false, true),
+      priority: fc.constantFrom(0, 0, 1, 2),
+      idle: fc.integer({ min: 0, max: 3000 }),
+      arrivals: fc.array(fc.integer({ min: 1, max: 5000 }), { maxLength: 8 }),
+    })
+    .map((d) => {
+      const made = resident(`model-${index}`, {
+        bytes: d.mib * MIB,
+        device: d.device,
+        residentId: residentId(`resident-${index}`),
+        phase: d.phase as Resident['phase'],
+        ...(d.leaving === 0 && d.phase === 'ready'
+          ? { leaving: { reason: 'idle' as const, started: true } }
+          : {}),
+      });
+      return {
+        resident: made,
+        activity: {
+          callsInFlight: d.phase === 'ready' ? d.callsInFlight : 0,
+          lastCallEndedAtMs: NOW_MS - d.idle * 1000,
+        },
+        pinned: d.pinned,
+        priority: d.priority,
+        arrivals: [...d.arrivals].sort((a, b) => b - a).map((s) => NOW_MS - s * 1000),
+      };
+    });
+
+const drawnGeometry = fc
+  .record({
+    blocks: fc.integer({ min: 1, max: 6 }),
+    always: fc.integer({ min: 1, max: 24 }),
+    experts: fc.constantFrom(0, 0, 20),
+    output: fc.integer({ min: 1, max: 8 }),
+    tied: fc.boolean(),
+  })
+  .map((g) =>
+    geometry({
+      trainedContextTokens: 16_384,
+      blocks: Array.from({ length: g.blocks }, () => ({
+        alwaysBytes: g.always * MIB,
+        expertBytes: g.experts * MIB,
+        cache: attention(),
+      })),
+      tokenEmbeddingBytes: g.output * MIB,
+      outputBytes: g.tied ? 0 : g.output * MIB,
+      tiedOutput: g.tied,
+      expertCount: g.experts > 0 ? 8 : 0,
+      expertUsedCount: g.experts > 0 ? 2 : 0,
+    }),
+  );
+
+/** A call to a cold model among up to eight residents, with or without accelerators; its ticket is not overdue. */
+export const placementInput: fc.Arbitrary<PlacementInput> = fc
+  .record({ cards: fc.integer({ min: 0, max: 2 }), residents: fc.integer({ min: 0, max: 8 }) })
+  .chain(({ cards, residents: n }) => {
+    const devices = [RAM, ...CARDS.slice(0, cards)];
+    return fc.record({
+      cards: fc.constant(cards),
+      drawn: fc.tuple(...Array.from({ length: n }, (_, i) => drawnResident(i, devices))),
+      ramMax: fc.integer({ min: 20, max: 600 }),
+      cardMib: fc.integer({ min: 20, max: 400 }),
+      foreign: fc.integer({ min: 0, max: 40 }),
+      headroom: fc.integer({ min: 0, max: 40 }),
+      geometries: fc.array(drawnGeometry, { minLength: 1, maxLength: 2 }),
+      rungs: fc.option(fc.uniqueArray(fc.constantFrom(...RUNGS), { minLength: 1 }), { nil: undefined }),
+      priority: fc.constantFrom(0, 1, 2),
+      goal: fc.constantFrom(...GOALS),
+      evictionOrder: fc.constantFrom(...EVICTION_ORDERS),
+      promptTokens: fc.integer({ min: 1, max: 12_000 }),
+      queued: fc.array(fc.integer({ min: 0, max: 7 }), { maxLength: 3 }),
+    });
+  })
+  .map((d) => {
+    const asker = ticket(ASKER, { promptTokens: d.promptTokens, arrival: 10 });
+    const queue = [
+      ...d.queued.map((i, at) => ({
+        ...ticket(`model-${i}`),
+        callId: `queued-${at}` as Ticket['callId'],
+        arrival: at,
+      })),
+      asker,
+    ];
+    const state: WorkerState = worker({
+      ramMax: d.ramMax * MIB,
+      ramBytes: (d.ramMax + d.headroom) * MIB,
+      engines: d.cards > 0 ? [LLAMA_SERVER] : [BUILT_IN],
+      devices: CARDS.slice(0, d.cards).map((id) => ({
+        deviceId: id,
+        kind: 'cuda',
+        name: 'card',
+        totalBytes: d.cardMib * MIB,
+      })),
+      foreign: new Map([RAM, ...CARDS.slice(0, d.cards)].map((id) => [id, d.foreign * MIB])),
+      physicalCores: 16,
+      memoryBandwidth: { allGBps: 40, oneCoreGBps: 10 },
+      residents: residents(...d.drawn.map((r) => r.resident)),
+      pins: new Set(d.drawn.filter((r) => r.pinned).map((r) => r.resident.modelKey)),
+    });
+    return input(ASKER, {
+      worker: state,
+      model: model(ASKER, {
+        artifacts: d.geometries.map((g, i) => artifact({ label: i === 0 ? 'F16' : 'Q4_0', geometry: g })),
+      }),
+      ask: ask(d.rungs ? { allowedRungs: d.rungs } : {}),
+      settings: { ...defaultSettings, priority: d.priority, goal: d.goal, evictionOrder: d.evictionOrder },
+      residentPolicies: new Map(
+        d.drawn.map((r) => [r.resident.modelKey, { ...defaultSettings, priority: r.priority }]),
+      ),
+      activity: new Map(d.drawn.map((r) => [r.resident.residentId, r.activity])),
+      calls: new Map(
+        d.drawn.map((r) => [
+          r.resident.modelKey,
+          calls(r.resident.modelKey, {
+            arrivalsMs: r.arrivals,
+            calls: r.arrivals.length,
+            ...(r.arrivals[0] ? { firstArrivalMs: r.arrivals[0] } : {}),
+          }),
+        ]),
+      ),
+      ticket: asker,
+      queue,
+    });
+  });
+
+/** A map or a set with its entries in another order. */
+export const reversedMap = <K, V>(map: ReadonlyMap<K, V>): ReadonlyMap<K, V> => new Map([...map].reverse());
+export const askerKey = modelKey(ASKER);
