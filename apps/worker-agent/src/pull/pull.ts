@@ -1,0 +1,113 @@
+import { mkdir, stat, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { formatBytes } from '#domain/units.js';
+import { choose, type RepoFile } from './choose.js';
+import { download, RefusedByServer } from './download.js';
+import { authorization, fileUrl, listRepo, refusal, unreachable, type HubAccess } from './hub.js';
+import type { Progress } from './progress.js';
+import { parseSource } from './source.js';
+
+export interface PullOptions {
+  readonly source: string;
+  /** Root of models; the files go to `<models>/<owner>/<repo>/`. */
+  readonly models: string;
+  readonly access: HubAccess;
+  readonly signal: AbortSignal;
+  readonly progress: Progress;
+  readonly retryMs?: number;
+}
+
+export interface Pulled {
+  readonly modelKey: string;
+  readonly label: string;
+  readonly files: readonly {
+    readonly path: string;
+    readonly bytes: number;
+    /** It was there already, whole. */
+    readonly present: boolean;
+    readonly resumedFromBytes: number;
+  }[];
+}
+
+/** Left free on the drive, for the log and everything else that is written. */
+const SPARE_BYTES = 256 * 1024 * 1024;
+
+/** Fetches one loadable form of a model. @throws Error in one sentence or a list of choices. */
+export async function pull(options: PullOptions): Promise<Pulled> {
+  const { access, signal, progress } = options;
+  const { owner, repo, pick } = parseSource(options.source);
+  const modelKey = `${owner}/${repo}`;
+  const listed = await listRepo(access, modelKey, signal);
+  const choice = choose(modelKey, listed, pick);
+  const folder = join(options.models, owner, repo);
+  const targets = choice.files.map((file) => ({ file, target: join(folder, ...safeParts(file.path)) }));
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await checkSpace(folder, targets);
+
+  const files: Pulled['files'][number][] = [];
+  let done = 0;
+  progress.start(choice.bytes);
+  try {
+    for (const { file, target } of targets) {
+      const present = (await sizeOf(target)) === file.bytes;
+      let resumedFromBytes = 0;
+      if (!present) {
+        const base = done;
+        try {
+          ({ resumedFromBytes } = await download({
+            url: fileUrl(access, modelKey, file.path),
+            headers: authorization(access),
+            file,
+            target,
+            signal,
+            onProgress: (bytes) => progress.at(base + bytes, file.path),
+            ...(options.retryMs === undefined ? {} : { retryMs: options.retryMs }),
+          }));
+        } catch (error) {
+          signal.throwIfAborted();
+          if (error instanceof RefusedByServer) {
+            throw new Error(refusal(access, modelKey, error.status), { cause: error });
+          }
+          throw unreachable(access, error);
+        }
+      }
+      done += file.bytes;
+      progress.at(done, file.path);
+      files.push({ path: target, bytes: file.bytes, present, resumedFromBytes });
+    }
+  } finally {
+    progress.stop();
+  }
+  return { modelKey, label: choice.label, files };
+}
+
+/** A listed path as parts that stay within the folder. */
+function safeParts(path: string): readonly string[] {
+  const parts = path.split('/');
+  if (parts.some((part) => part === '' || part.startsWith('.') || /[\\\0]/.test(part))) {
+    throw new Error(`The hub lists a file "${path}", whose path is not safe to write. It was not fetched.`);
+  }
+  return parts;
+}
+
+async function checkSpace(
+  folder: string,
+  targets: readonly { readonly file: RepoFile; readonly target: string }[],
+): Promise<void> {
+  let neededBytes = 0;
+  for (const { file, target } of targets) {
+    if ((await sizeOf(target)) === file.bytes) continue;
+    neededBytes += Math.max(0, file.bytes - (await sizeOf(`${target}.part`)));
+  }
+  if (neededBytes === 0) return;
+  const { bavail, bsize } = await statfs(folder);
+  const freeBytes = bavail * bsize;
+  if (neededBytes + SPARE_BYTES > freeBytes) {
+    throw new Error(
+      `${formatBytes(neededBytes)} are needed below ${folder}, where ${formatBytes(freeBytes)} are free ` +
+        `(${formatBytes(SPARE_BYTES)} are kept free). Make room, pick a smaller quant, or set BERTH_MODELS to another drive.`,
+    );
+  }
+}
+
+const sizeOf = async (path: string): Promise<number> => (await stat(path).catch(() => undefined))?.size ?? 0;
