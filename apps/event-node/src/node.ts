@@ -1,17 +1,20 @@
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { ensureCertificates, type TlsFiles } from './access/certificates.js';
-import { ensureAdmin } from './access/credentials.js';
+import { ADMIN, connectionFile, ensureCredentials } from './access/credentials.js';
 import { makePrivateFolder, writePrivateFile } from './access/private-files.js';
 import { Rights } from './access/rights.js';
+import { ROLES } from './access/roles.js';
 import { Users, type UserSecret } from './access/users.js';
-import { NodeError, StartError } from './errors.js';
+import { messageOf, NodeError, StartError } from './errors.js';
 import { httpHandler } from './http.js';
 import { Listener } from './listener.js';
 import { OpenCalls, type NodeContext } from './services/context.js';
 import { createGrpcServer } from './services/services.js';
 import { DirectoryLock } from './store/directory-lock.js';
 import type { BackupReport } from './store/backup.js';
+import type { Sqlite } from './store/database.js';
+import type { EventStore } from './store/event-store.js';
 import type { ScavengeReport } from './store/scavenger.js';
 import type { VerifyReport } from './store/verify.js';
 import { openLog } from './store/open-log.js';
@@ -36,6 +39,8 @@ export interface EventNode {
   readonly connectionFile: string;
   /** The same without the credential. */
   readonly publicAddress: string;
+  /** The open file; for tests that make the disk fail. */
+  readonly database: Sqlite;
   /** Removes what retention hides. */
   scavenge(): Promise<ScavengeReport>;
   verify(): Promise<VerifyReport>;
@@ -46,6 +51,7 @@ export interface EventNode {
 
 const LOOPBACK = new Set(['127.0.0.1', '::1', 'localhost']);
 const STOP_GRACE_MS = 2000;
+const SCAVENGE_EVERY_MS = 30 * 60 * 1000;
 const RENEWAL_CHECK_MS = 12 * 60 * 60 * 1000;
 
 /** Starts the embedded event log on a data folder. */
@@ -73,10 +79,10 @@ async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Prom
   const store = openLog(dataDir, { onDamage: options.onDamage ?? (() => undefined), say, now });
   try {
     const tls = insecure ? undefined : await ensureCertificates(join(dataDir, 'tls'), host);
-    const admin = insecure ? undefined : ensureAdmin(dataDir);
+    const credentials = insecure ? undefined : ensureCredentials(dataDir);
     const context: NodeContext = {
       store,
-      users: new Users(admin && [admin]),
+      users: new Users(credentials),
       rights: new Rights(store.states),
       calls: new OpenCalls(),
       now,
@@ -92,19 +98,28 @@ async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Prom
     port = listener.port;
     const renewal = tls && renewInTime(tls, join(dataDir, 'tls'), host, listener);
     const address = `${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`;
-    const connectionString = connectionTo(address, tls, admin);
-    const connectionFile = join(dataDir, 'connection');
-    writePrivateFile(connectionFile, `${connectionString}\n`);
+    const connectionOf = (name: string) =>
+      connectionTo(
+        address,
+        tls,
+        credentials?.find((user) => user.name === name),
+      );
+    for (const name of [ADMIN, ...ROLES]) {
+      writePrivateFile(connectionFile(dataDir, name), `${connectionOf(name)}\n`);
+    }
+    const scavenging = scavengeByItself(store, say);
     return {
       port,
-      connectionString,
-      connectionFile,
+      connectionString: connectionOf(ADMIN),
+      connectionFile: connectionFile(dataDir, ADMIN),
       publicAddress: connectionTo(address, tls, undefined),
+      database: store.db,
       scavenge: () => store.scavenge(),
       verify: () => store.verify(),
       backup: (folder) => store.backup(folder),
       stop: async () => {
         clearInterval(renewal);
+        clearInterval(scavenging);
         context.calls.refuseNew();
         // What was taken is committed and answered before the calls that carry the answers end.
         await store.drain();
@@ -125,6 +140,15 @@ function connectionTo(address: string, tls: TlsFiles | undefined, user: UserSecr
   if (!tls) return `esdb://${address}?tls=false`;
   const credential = user ? `${user.name}:${user.secret}@` : '';
   return `esdb://${credential}${address}?tls=true&tlsCAFile=${encodeURIComponent(tls.caFile)}`;
+}
+
+/** What `$maxAge` and its kin hide leaves the disk without anybody asking. */
+function scavengeByItself(store: EventStore, say: (message: string) => void): NodeJS.Timeout {
+  const timer = setInterval(() => {
+    store.scavenge().catch((error: unknown) => say(`the scavenge stopped: ${messageOf(error)}`));
+  }, SCAVENGE_EVERY_MS);
+  timer.unref();
+  return timer;
 }
 
 /** A node that runs for a year must not find its certificate expired. */

@@ -91,7 +91,7 @@ test('$all is read inclusively forwards and exclusively backwards', async () => 
   const forwards = await collect(client.readAll({ fromPosition: from, maxCount: 1 }));
   expect(forwards[0]?.event?.id).toBe(middle?.id);
   const backwards = await collect(client.readAll({ direction: BACKWARDS, fromPosition: from, maxCount: 1 }));
-  expect(backwards[0]?.event?.position?.commit).toBeLessThan(from.commit);
+  expect(backwards[0]?.event?.position.commit).toBeLessThan(from.commit);
   expect(position?.commit).toBeGreaterThan(from.commit);
 });
 

@@ -130,12 +130,12 @@ test('$all shows what retention hides until a scavenge removes it; revisions and
     expect(left(streams.revived)).toEqual([1200, 1201]);
     expect(left(streams.dead)).toEqual([Number(9223372036854775807n)]);
     expect(left(streams.plain)).toHaveLength(1200);
-    const positions = new Map(before.map((e) => [e.event?.id, e.event?.position?.commit]));
-    for (const e of after) expect(e.event?.position?.commit).toBe(positions.get(e.event?.id));
+    const positions = new Map(before.map((e) => [e.event?.id, e.event?.position.commit]));
+    for (const e of after) expect(e.event?.position.commit).toBe(positions.get(e.event?.id));
 
     const again = await own.client.appendToStream(streams.deleted, event(), { expectedRevision: 1199n });
     expect(again.nextExpectedRevision).toBe(1200n);
-    expect(again.position?.commit).toBeGreaterThan(before.at(-1)?.event?.position?.commit ?? 0n);
+    expect(again.position?.commit).toBeGreaterThan(before.at(-1)?.event?.position.commit ?? 0n);
     expect((await own.node.verify()).faults).toEqual([]);
     expect((await own.node.scavenge()).removedEvents).toBe(2);
   } finally {

@@ -104,7 +104,7 @@ test('a subscription to $all starts behind its position and sees every stream in
   const { position } = await write(stream, 1);
   const seen: bigint[] = [];
   const subscription = client.subscribeToAll({ fromPosition: position ?? START });
-  subscription.on('data', ({ event: e }) => seen.push(e?.position?.commit ?? -1n));
+  subscription.on('data', ({ event: e }) => seen.push(e?.position.commit ?? -1n));
   subscription.on('error', () => seen.push(-2n));
   await Promise.all(Array.from({ length: 20 }, () => write(fresh(), 2)));
   await eventually(() => seen.length >= 40, 'all forty events were seen');

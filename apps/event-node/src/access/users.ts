@@ -12,8 +12,10 @@ export interface UserSecret {
   readonly secret: string;
 }
 
+export const ADMINS = '$admins';
+
 /** On an insecure node everybody may do everything, as on a real server. */
-const EVERYBODY: Principal = { name: 'anonymous', roles: new Set(['$admins']) };
+const EVERYBODY: Principal = { name: 'anonymous', roles: new Set([ADMINS]) };
 
 /** Tells who calls by HTTP's basic authentication. */
 export class Users {
@@ -52,6 +54,6 @@ export class Users {
   }
 }
 
-const rolesOf = (name: string): readonly string[] => (name === 'admin' ? ['admin', '$admins'] : [name]);
+const rolesOf = (name: string): readonly string[] => (name === 'admin' ? ['admin', ADMINS] : [name]);
 const digestOf = (secret: string): Buffer => createHash('sha256').update(secret).digest();
 const refused = (message: string): NodeError => new NodeError({ code: 'unauthenticated' }, message);

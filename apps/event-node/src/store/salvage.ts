@@ -35,7 +35,7 @@ export function setAside(
     if (existsSync(`${file}${suffix}`)) renameSync(`${file}${suffix}`, `${away}${suffix}`);
   }
   say(
-    `the event log ${file} is damaged (${why}). It was moved to ${folder}; taking over what is sound in it.`,
+    `the event log ${file} is damaged (${why.replaceAll(/\s+/g, ' ').trim()}). It was moved to ${folder}; taking over what is sound in it.`,
   );
   const beside = `${file}.salvage`;
   const { kept, lastKeptMs, countedLost } = copySound(away, beside);

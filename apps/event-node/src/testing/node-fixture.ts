@@ -62,7 +62,7 @@ export async function collect<T>(source: AsyncIterable<T>): Promise<T[]> {
 
 /** Waits for a fact, looking again until the deadline. */
 export async function eventually(fact: () => boolean | Promise<boolean>, what: string): Promise<void> {
-  const until = Date.now() + 20_000;
+  const until = Date.now() + 45_000;
   while (!(await fact())) {
     if (Date.now() > until) throw new Error(`it never came true that ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));
