@@ -1,4 +1,5 @@
 import type { Generated, Timings } from './generate.js';
+import type { ToolCall } from './tool-calls.js';
 
 /** The shapes of OpenAI's answers, with llama-server's `timings` beside them. */
 
@@ -16,21 +17,30 @@ export const usageOf = (g: Generated) => ({
   prompt_tokens_details: { cached_tokens: g.cachedTokens },
 });
 
+export interface Choice {
+  readonly text: string;
+  readonly reason: string;
+  readonly calls: readonly ToolCall[];
+}
+
+const callOf = ({ id, name, arguments: given }: ToolCall) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: given },
+});
+
 /** One way of answering: chat or plain completion. */
 export interface AnswerShape {
   readonly idPrefix: string;
   /** Sent before the first text; undefined when there is none. */
   opening(head: AnswerHead): object | undefined;
   text(head: AnswerHead, index: number, text: string): object;
+  /** Whole calls, one frame each: name and arguments are known only when the call is complete. */
+  call(head: AnswerHead, index: number, callIndex: number, call: ToolCall): object;
   finish(head: AnswerHead, index: number, reason: string, timings: Timings): object;
   /** Only for callers that asked for usage; `choices` is empty. */
   usage(head: AnswerHead, usage: object, timings: Timings): object;
-  whole(
-    head: AnswerHead,
-    choices: readonly { readonly text: string; readonly reason: string }[],
-    usage: object,
-    timings: Timings,
-  ): object;
+  whole(head: AnswerHead, choices: readonly Choice[], usage: object, timings: Timings): object;
 }
 
 export const CHAT: AnswerShape = {
@@ -38,6 +48,10 @@ export const CHAT: AnswerShape = {
   opening: (head) =>
     chatChunk(head, [{ index: 0, delta: { role: 'assistant', content: null }, finish_reason: null }]),
   text: (head, index, content) => chatChunk(head, [{ index, delta: { content }, finish_reason: null }]),
+  call: (head, index, callIndex, call) =>
+    chatChunk(head, [
+      { index, delta: { tool_calls: [{ index: callIndex, ...callOf(call) }] }, finish_reason: null },
+    ]),
   finish: (head, index, reason, timings) => ({
     ...chatChunk(head, [{ index, delta: {}, finish_reason: reason }]),
     timings,
@@ -46,9 +60,13 @@ export const CHAT: AnswerShape = {
   whole: (head, choices, usage, timings) => ({
     ...head,
     object: 'chat.completion',
-    choices: choices.map(({ text, reason }, index) => ({
+    choices: choices.map(({ text, reason, calls }, index) => ({
       index,
-      message: { role: 'assistant', content: text },
+      message: {
+        role: 'assistant',
+        content: text === '' && calls.length > 0 ? null : text,
+        ...(calls.length > 0 ? { tool_calls: calls.map(callOf) } : {}),
+      },
       finish_reason: reason,
     })),
     usage,
@@ -66,6 +84,9 @@ export const COMPLETION: AnswerShape = {
   idPrefix: 'cmpl-',
   opening: () => undefined,
   text: (head, index, text) => completion(head, [{ index, text, logprobs: null, finish_reason: null }]),
+  call: () => {
+    throw new Error('A plain completion calls no tool.');
+  },
   finish: (head, index, reason, timings) => ({
     ...completion(head, [{ index, text: '', logprobs: null, finish_reason: reason }]),
     timings,

@@ -5,7 +5,8 @@ import { EngineLog } from './engine-log.js';
 import { openLlama } from './llama.js';
 import { load, processMemory, type Loaded } from './loaded.js';
 import { readPlan, slotsOf, type ChildPlan } from './plan.js';
-import { chat, completion, embeddings, rerank, type RouteContext } from './routes.js';
+import type { RouteContext } from './respond.js';
+import { chat, completion, embeddings, rerank } from './routes.js';
 import { createEngineServer } from './server.js';
 
 /**

@@ -246,6 +246,63 @@ describe('chat completions of the built-in engine', () => {
     }
   });
 
+  const tools = [
+    {
+      type: 'function' as const,
+      function: { name: 'get_berth', parameters: { type: 'object', properties: {} } },
+    },
+  ];
+
+  it('gives a tool call of the model as one', async () => {
+    const answer = await client(talker).chat.completions.create({ model: 'any', messages: hello, tools });
+    const [choice] = answer.choices;
+    expect(choice?.finish_reason).toBe('tool_calls');
+    const [call] = choice?.message.tool_calls ?? [];
+    expect(call).toMatchObject({ type: 'function', function: { name: 'get_berth' } });
+    expect(call?.type === 'function' && JSON.parse(call.function.arguments)).toEqual(
+      expectedText('chat-a').toolCall?.arguments,
+    );
+  });
+
+  it('streams a tool call with its index, id and name once', async () => {
+    const stream = client(talker).chat.completions.stream({ model: 'any', messages: hello, tools });
+    const message = await stream.finalMessage();
+    expect(message.tool_calls).toHaveLength(1);
+    expect(message.tool_calls?.[0]).toMatchObject({ function: { name: 'get_berth' } });
+  });
+
+  it('answers in words after the tool has', async () => {
+    const answer = await client(talker).chat.completions.create({
+      model: 'any',
+      tools,
+      messages: [
+        ...hello,
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [
+            { id: 'c', type: 'function', function: { name: 'get_berth', arguments: '{"name":"A"}' } },
+          ],
+        },
+        { role: 'tool', tool_call_id: 'c', content: 'free' },
+      ],
+    });
+    expect(answer.choices[0]).toMatchObject({
+      finish_reason: 'stop',
+      message: { content: expectedText('chat-a').text },
+    });
+  });
+
+  it('calls no tool when told to call none', async () => {
+    const answer = await client(talker).chat.completions.create({
+      model: 'any',
+      messages: hello,
+      tools,
+      tool_choice: 'none',
+    });
+    expect(answer.choices[0]?.message.content).toBe(expectedText('chat-a').text);
+  });
+
   it('lists its model, and knows nothing of other paths', async () => {
     const list = await client(talker).models.list();
     expect(list.data.map((model) => model.id)).toEqual(['test/model']);
@@ -263,6 +320,26 @@ describe('chat completions of the built-in engine', () => {
     expect(log).not.toContain('Be brief');
     expect(log).not.toContain('Good morning');
     expect(log).not.toContain('harbour');
+  });
+});
+
+describe('an engine that is told to stop in the middle of an answer', () => {
+  it('ends the stream with an error and no end mark, and exits in order', async () => {
+    const engine = await bench.start('endless', { contextTokens: 8192 });
+    const reply = await post(engine, '/v1/chat/completions', { messages: hello, stream: true });
+    const reader: ReadableStreamDefaultReader<Uint8Array> = reply.body!.getReader();
+    const decoder = new TextDecoder();
+    let text = decoder.decode((await reader.read()).value);
+    const stopped = engine.stop();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) break;
+      text += decoder.decode(value);
+    }
+    await stopped;
+    expect(text).toContain('"error"');
+    expect(text).not.toContain('[DONE]');
+    expect(await engine.exited).toEqual({ code: 0 });
   });
 });
 

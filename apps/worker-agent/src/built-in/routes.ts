@@ -1,50 +1,23 @@
-import { randomUUID } from 'node:crypto';
-import type { LlamaGrammar, Token } from 'node-llama-cpp';
-import { type AnswerHead, type AnswerShape, CHAT, COMPLETION, sumGenerated, usageOf } from './answers.js';
+import type { Token } from 'node-llama-cpp';
+import { CHAT, COMPLETION } from './answers.js';
 import { withBeginning } from './chat-prompt.js';
 import { badRequest, notSupported, tooLong } from './failure.js';
-import { generate, type Generated, type Generator } from './generate.js';
 import type { Loaded } from './loaded.js';
-import {
-  asObject,
-  type Prompt,
-  readChat,
-  readCompletion,
-  readEmbedding,
-  readRerank,
-  type ResponseFormat,
-  type SamplingRequest,
-} from './requests.js';
-
-/** Where a streamed answer goes; resolves when the client can take more. */
-export interface FrameWriter {
-  send(frame: object): Promise<void>;
-  done(): void;
-}
-
-export interface Exchange {
-  readonly body: unknown;
-  /** Aborted when the client left, or the process stops. */
-  readonly signal: AbortSignal;
-  /** Begins a stream; called at most once, and then nothing is returned. */
-  stream(): FrameWriter;
-}
-
-/** An answer to send whole; undefined when it was streamed. */
-export type Answer = object | undefined;
-
-export interface RouteContext {
-  readonly loaded: Loaded;
-  readonly alias: string;
-  readonly microBatch: number;
-  readonly fingerprint: string;
-}
+import { asObject, type Prompt, readChat, readCompletion, readEmbedding, readRerank } from './requests.js';
+import { respond, type Answer, type Exchange, type RouteContext } from './respond.js';
 
 export function chat(context: RouteContext, exchange: Exchange): Promise<Answer> {
   const { serving } = context.loaded;
   if (serving.kind !== 'chat') throw notSupported(serving.kind, 'chat completions');
   const request = readChat(asObject(exchange.body));
-  return respond(context, exchange, CHAT, request, [serving.prompt.tokens(request)]);
+  return respond(
+    context,
+    exchange,
+    CHAT,
+    request,
+    [serving.prompt.tokens(request)],
+    request.tools.length > 0,
+  );
 }
 
 export function completion(context: RouteContext, exchange: Exchange): Promise<Answer> {
@@ -56,77 +29,7 @@ export function completion(context: RouteContext, exchange: Exchange): Promise<A
       ? withBeginning(model, model.tokenize(prompt, true))
       : tokenIds(context.loaded, prompt),
   );
-  return respond(context, exchange, COMPLETION, request, prompts);
-}
-
-async function respond(
-  context: RouteContext,
-  exchange: Exchange,
-  shape: AnswerShape,
-  request: SamplingRequest,
-  prompts: readonly (readonly Token[])[],
-): Promise<Answer> {
-  const { loaded } = context;
-  if (loaded.serving.kind !== 'chat') throw notSupported(loaded.serving.kind, 'text generation');
-  for (const prompt of prompts) {
-    if (prompt.length >= loaded.contextTokens) throw tooLong(prompt.length, loaded.contextTokens);
-  }
-  const head: AnswerHead = {
-    id: shape.idPrefix + randomUUID(),
-    created: Math.floor(Date.now() / 1000),
-    model: context.alias,
-    system_fingerprint: context.fingerprint,
-  };
-  const engine: Generator = {
-    model: loaded.model,
-    slots: loaded.serving.slots,
-    contextTokens: loaded.contextTokens,
-    microBatch: context.microBatch,
-  };
-  const grammar = await grammarFor(loaded, request.format);
-
-  if (!request.stream) {
-    const choices: { text: string; reason: string }[] = [];
-    const parts: Generated[] = [];
-    for (const prompt of prompts) {
-      let text = '';
-      const part = await generate(engine, prompt, request, grammar, exchange.signal, (piece) => {
-        text += piece;
-      });
-      choices.push({ text, reason: part.finishReason });
-      parts.push(part);
-    }
-    const sum = sumGenerated(parts);
-    return shape.whole(head, choices, usageOf(sum), sum.timings);
-  }
-
-  const frames = exchange.stream();
-  const opening = shape.opening(head);
-  if (opening) await frames.send(opening);
-  const parts: Generated[] = [];
-  for (const [index, prompt] of prompts.entries()) {
-    const part = await generate(engine, prompt, request, grammar, exchange.signal, (piece) =>
-      frames.send(shape.text(head, index, piece)),
-    );
-    parts.push(part);
-    await frames.send(shape.finish(head, index, part.finishReason, part.timings));
-  }
-  const sum = sumGenerated(parts);
-  if (request.includeUsage) await frames.send(shape.usage(head, usageOf(sum), sum.timings));
-  frames.done();
-  return undefined;
-}
-
-async function grammarFor(loaded: Loaded, format: ResponseFormat): Promise<LlamaGrammar | undefined> {
-  if (format.kind === 'text') return undefined;
-  if (format.kind === 'json') return loaded.llama.getGrammarFor('json');
-  try {
-    // The library infers a type from a schema that is known when it compiles; this one is checked when it runs.
-    return await loaded.llama.createGrammarForJsonSchema(format.schema as { readonly type: 'object' });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw badRequest(`The JSON schema cannot be turned into a grammar: ${why}`, 'response_format');
-  }
+  return respond(context, exchange, COMPLETION, request, prompts, false);
 }
 
 function tokenIds(loaded: Loaded, ids: readonly number[]): Token[] {

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { badRequest, notFound, RequestError } from './failure.js';
-import type { Answer, Exchange, FrameWriter } from './routes.js';
+import type { Answer, Exchange, FrameWriter } from './respond.js';
 
 const BODY_LIMIT_BYTES = 100 * 1024 * 1024;
 

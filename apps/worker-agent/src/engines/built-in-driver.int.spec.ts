@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,6 +7,7 @@ import type { ModelKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import { damage, DAMAGES } from '../make-model/index.js';
 import { type EngineStateFile, LoadFailure, type LoadProgress, type RunningEngine } from '../ports.js';
+import { findProgram } from './spawn.js';
 import { EngineBench, eventually } from './test-bench.js';
 
 const bench = new EngineBench();
@@ -104,6 +106,38 @@ describe('the built-in engine driver', () => {
       expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
       expect(isAlive(neighbour.pid, neighbour.pidStartTicks)).toBe(true);
       expect(await neighbour.requestsInFlight()).toBe(0);
+    },
+  );
+
+  it('counts mapped weights of a large model once, and what its process takes beside them', async () => {
+    const engine = await bench.start('big', { contextTokens: 2048, microBatch: 512 }, driver);
+    const { byDevice, hostAnonymousBytes, hostResidentBytes } = await engine.measure();
+    const { bytes } = await bench.model('big');
+    await engine.stop();
+    const [ram] = byDevice;
+    expect(ram?.weightsBytes).toBeGreaterThan(bytes * 0.9);
+    expect(ram?.weightsBytes).toBeLessThanOrEqual(bytes);
+    // 16 blocks, 4 heads of 64 values, keys and values of two bytes.
+    expect(ram?.kvBytes).toBe(2048 * 16 * 4 * 64 * 2 * 2);
+    expect(hostResidentBytes).toBeGreaterThan(bytes * 0.9);
+    expect(hostAnonymousBytes).toBeLessThan(bytes);
+    expect(ram?.processBytes).toBe(
+      Math.max(0, hostAnonymousBytes - (ram?.kvBytes ?? 0) - (ram?.computeBytes ?? 0)),
+    );
+  });
+
+  const limited = findProgram('prlimit', process.env['PATH']);
+  it.skipIf(limited === undefined)(
+    'calls a context that the system does not give out of memory',
+    async () => {
+      const { file } = await bench.model('chat-a');
+      // 2 GiB of cache, under a limit of 1 GiB for the data of the process.
+      const plan = bench.plan(file, { contextTokens: 2 ** 20, slots: 8 });
+      const engine = await bench.launch(driver, plan);
+      execFileSync(limited ?? '', [`--pid=${engine.pid}`, `--data=${2 ** 30}`]);
+      const failure = await failureOf(engine.ready(() => undefined));
+      expect(failure, failure.message).toMatchObject({ failureClass: 'out-of-memory' });
+      expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
     },
   );
 
