@@ -322,6 +322,21 @@ describe('subscriptions', () => {
   });
 });
 
+describe('over TLS', () => {
+  it('speaks with the node as it is started by default, and is refused with another password', async () => {
+    const secure = await startEmbeddedNode(undefined, { secure: true });
+    try {
+      const log = connect(secure.url);
+      expect(await log.append('worker-a', [pin('a')], 'no-stream')).toMatchObject({ ok: true });
+      expect((await readAll(log, 'worker-a')).map(by)).toEqual(['a']);
+      const stranger = connect(secure.url.replace(/:[^:@/]+@/, ':wrong@'));
+      await expect(stranger.readBackwards('worker-a', 1)).rejects.toThrow(/refused to read worker-a/);
+    } finally {
+      await secure.stop();
+    }
+  });
+});
+
 describe('when the node is away', () => {
   it(
     'killed and restarted under load, nothing acknowledged is lost and nothing is handed over twice',

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,15 +34,21 @@ const entry = (): string => {
 
 /**
  * Starts a real embedded node in a process of its own, over `dir` or a temporary folder. It keeps its port over
- * restarts, so that clients find it again.
+ * restarts, so that clients find it again. Without TLS and a password unless it is to be `secure`.
  */
-export async function startEmbeddedNode(dir?: string): Promise<EmbeddedNode> {
+export async function startEmbeddedNode(
+  dir?: string,
+  options: { readonly secure?: boolean } = {},
+): Promise<EmbeddedNode> {
   const made = dir === undefined;
   const data = dir ?? mkdtempSync(join(tmpdir(), 'berth-node-'));
   const port = await freePort();
-  let child = await launch(data, port);
+  const secure = options.secure ?? false;
+  let { child, url } = await launch(data, port, secure);
   return {
-    url: `esdb://127.0.0.1:${port}?tls=false`,
+    get url() {
+      return url;
+    },
     port,
     dir: data,
     get pid() {
@@ -53,7 +59,7 @@ export async function startEmbeddedNode(dir?: string): Promise<EmbeddedNode> {
     },
     async restart() {
       await end(child, 'SIGKILL');
-      child = await launch(data, port);
+      ({ child, url } = await launch(data, port, secure));
     },
     freeze: () => void child.kill('SIGSTOP'),
     thaw: () => void child.kill('SIGCONT'),
@@ -65,8 +71,19 @@ export async function startEmbeddedNode(dir?: string): Promise<EmbeddedNode> {
   };
 }
 
-async function launch(data: string, port: number): Promise<ChildProcess> {
-  const child = fork(entry(), ['--port', String(port), '--data', data, '--insecure'], {
+interface Ready {
+  readonly berth?: string;
+  readonly message?: string;
+  readonly details?: { readonly url?: string; readonly connectionFile?: string };
+}
+
+async function launch(
+  data: string,
+  port: number,
+  secure: boolean,
+): Promise<{ child: ChildProcess; url: string }> {
+  const args = ['--port', String(port), '--data', data, ...(secure ? [] : ['--insecure'])];
+  const child = fork(entry(), args, {
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     execArgv: [],
     env: { ...process.env, NODE_OPTIONS: '' },
@@ -75,7 +92,7 @@ async function launch(data: string, port: number): Promise<ChildProcess> {
   const keep = (chunk: Buffer) => (said = (said + chunk.toString('utf8')).slice(-4000));
   child.stdout?.on('data', keep);
   child.stderr?.on('data', keep);
-  await new Promise<void>((resolve, reject) => {
+  const details = await new Promise<Ready['details']>((resolve, reject) => {
     const fail = (why: string) => {
       child.kill('SIGKILL');
       reject(
@@ -85,10 +102,10 @@ async function launch(data: string, port: number): Promise<ChildProcess> {
       );
     };
     const timer = setTimeout(() => fail(`was not ready within ${READY_WITHIN_MS} ms`), READY_WITHIN_MS);
-    child.on('message', (message: { berth?: string; message?: string }) => {
+    child.on('message', (message: Ready) => {
       if (message.berth === 'ready') {
         clearTimeout(timer);
-        resolve();
+        resolve(message.details);
       } else if (message.berth === 'failed') {
         clearTimeout(timer);
         fail(`could not start: ${message.message ?? ''}`);
@@ -100,7 +117,10 @@ async function launch(data: string, port: number): Promise<ChildProcess> {
     });
   });
   child.removeAllListeners('exit');
-  return child;
+  // The address with its password stands in a file that only its owner may read.
+  const url = secure ? readFileSync(details?.connectionFile ?? '', 'utf8').trim() : details?.url;
+  if (!url) throw new Error('The embedded node did not say where it serves.');
+  return { child, url };
 }
 
 async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
