@@ -111,16 +111,17 @@ describe('bad input and faults', () => {
   });
 
   it('ends a stream with an error event when its engine is killed, records it, and serves the model again', async () => {
+    expect((await stack.chat('quay/endless', 'go on', { max_tokens: 2 })).status).toBe(200);
+    const resident = of(await events(), 'LoadStarted').findLast((e) => e.modelKey === 'quay/endless')!;
     const response = await stream('quay/endless');
     const reader = response.body!.getReader();
     await reader.read();
     reader.releaseLock();
-    const resident = of(await events(), 'LoadStarted').findLast((e) => e.modelKey === 'quay/endless')!;
     process.kill(resident.pid, 'SIGKILL');
     const { text, broken } = await readAll(response);
-    expect(text).toContain('"error"');
-    expect(text).toContain('engine_failed');
-    expect(text).not.toContain('[DONE]');
+    expect(text.slice(-500)).toContain('"error"');
+    expect(text.slice(-500)).toContain('engine_failed');
+    expect(text.includes('[DONE]')).toBe(false);
     expect(broken).toBe(true);
     const crashed = await waitFor('the crash is in the log', 10_000, async () =>
       of(await events(), 'ResidentCrashed').find((e) => e.residentId === resident.residentId),

@@ -55,7 +55,16 @@ export async function readLog(events: EventLog): Promise<Recorded<BerthEvent>[]>
   return all;
 }
 
-/** Appends drawn events in their order, in batches per run of one stream. */
+/** Ends of streams that this process has written: an exact revision is what makes a log take an event id twice. */
+const ends = new WeakMap<EventLog, Map<string, number>>();
+
+async function endOf(events: EventLog, stream: string): Promise<number> {
+  const known = ends.get(events) ?? new Map<string, number>();
+  ends.set(events, known);
+  return known.get(stream) ?? (await events.readBackwards(stream, 1))[0]?.revision ?? -1;
+}
+
+/** Appends drawn events in their order, copies among them, in batches per run of one stream. */
 export async function appendDrawn(events: EventLog, drawn: readonly Drawn[]): Promise<void> {
   for (let from = 0; from < drawn.length;) {
     const stream = drawn[from]!.stream;
@@ -63,6 +72,7 @@ export async function appendDrawn(events: EventLog, drawn: readonly Drawn[]): Pr
     const ids = new Set<string>();
     while (to < drawn.length && drawn[to]!.stream === stream && !ids.has(drawn[to]!.id))
       ids.add(drawn[to++]!.id);
+    const end = await endOf(events, stream);
     const outcome = await events.append(
       stream,
       drawn.slice(from, to).map(({ id, event, at }) => ({
@@ -71,9 +81,10 @@ export async function appendDrawn(events: EventLog, drawn: readonly Drawn[]): Pr
         at,
         cause: { correlationId: id, causationId: id },
       })),
-      'any',
+      end < 0 ? 'no-stream' : end,
     );
     if (!outcome.ok) throw new Error(`append: ${JSON.stringify(outcome.error)}`);
+    ends.get(events)?.set(stream, outcome.value.revision);
     from = to;
   }
 }

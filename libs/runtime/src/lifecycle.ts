@@ -17,6 +17,8 @@ export interface Running {
   /** Ends everything in order; called once. */
   stop(reason: StopReason): Promise<void>;
 }
+const ORPHAN_DEADLINE_MS = 25_000;
+
 /** `signal`: asked by a person or a supervisor. `orphaned`: the supervisor is gone. */
 export type StopReason = 'signal' | 'orphaned';
 
@@ -32,6 +34,13 @@ export async function runProcess(name: string, log: Logger, start: () => Promise
     wanted ??= reason;
     if (!running) return;
     const r = running;
+    if (reason === 'orphaned') {
+      // Nobody is left who would end a stop that hangs.
+      setTimeout(() => {
+        log.error(`${name} did not stop within ${ORPHAN_DEADLINE_MS / 1000} s and ends now`);
+        process.exit(1);
+      }, ORPHAN_DEADLINE_MS).unref();
+    }
     stopping ??= (async () => {
       try {
         await r.stop(reason);

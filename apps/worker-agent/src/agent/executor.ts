@@ -7,7 +7,7 @@ import { formatBytes } from '#domain/units.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { RunningEngines } from './engines.js';
-import type { Evictor } from './evict.js';
+import { heldBytes, type Evictor } from './evict.js';
 import type { FactWriter, Why } from './facts.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
 import { needByDevice, readRoom, tooSmall } from './room.js';
@@ -78,50 +78,58 @@ export class Executor {
     );
   }
 
-  /** Ends everything that this agent runs: loads are cancelled, residents drained shortly and stopped. */
+  /**
+   * Ends everything that this agent runs: loads are cancelled, residents drained shortly and stopped. No engine is left
+   * behind, whether or not the log takes the facts: what it did not take, the next agent finds gone.
+   */
   async shutDown(): Promise<void> {
     this.#stopping = true;
     for (const resident of this.#state.residents.values()) this.#o.loader.cancel(resident.residentId);
-    await Promise.allSettled(this.#tasks.values());
     const shutdownId = newId();
-    for (const decision of this.#state.openDecisions.values()) {
-      const resident = this.#state.residents.get(decision.residentId);
-      if (resident?.phase === 'planned') {
+    try {
+      await Promise.allSettled(this.#tasks.values());
+      for (const decision of this.#state.openDecisions.values()) {
+        if (this.#state.residents.get(decision.residentId)?.phase !== 'planned') continue;
         await this.#close(decision, 'cancelled', 'The agent was shut down before the load began.');
       }
+      await Promise.all(
+        [...this.#state.residents.values()]
+          .filter((resident) => resident.phase === 'ready')
+          .map((resident) => this.#evictAtTheEnd(resident, shutdownId)),
+      );
+    } catch (error) {
+      this.#o.log.warn(
+        { reason: String(error) },
+        'the log could not be told of every end; the next agent will',
+      );
+    } finally {
+      await Promise.all(this.#o.engines.all().map((engine) => this.#o.engines.stop(engine.residentId)));
     }
-    await Promise.all(
-      [...this.#state.residents.values()]
-        .filter((resident) => resident.phase === 'ready')
-        .map((resident) =>
-          this.#o.evictor
-            .evict(resident, {
-              reason: 'shutdown',
-              why: whyOfResident(resident, shutdownId),
-              deadlineMs: SHUTDOWN_DRAIN_MS,
-            })
-            .then(async (evicted) => {
-              if (!evicted) await this.#endByForce(resident, shutdownId);
-            }),
-        ),
-    );
   }
 
   /** A shutdown does not wait for calls for ever: what is still busy is stopped and said. */
-  async #endByForce(resident: Resident, causationId: string): Promise<void> {
-    await this.#o.engines.stop(resident.residentId);
+  async #evictAtTheEnd(resident: Resident, shutdownId: string): Promise<void> {
+    const why = whyOfResident(resident, shutdownId);
+    const evicted = await this.#o.evictor.evict(resident, {
+      reason: 'shutdown',
+      why,
+      deadlineMs: SHUTDOWN_DRAIN_MS,
+    });
+    if (evicted) return;
+    const { residentId } = resident;
+    await this.#o.engines.stop(residentId);
     await this.#o.facts.worker(
-      derivedId('ResidentEvicted', resident.residentId),
+      derivedId('ResidentEvicted', residentId),
       {
         type: 'ResidentEvicted',
         data: {
-          residentId: resident.residentId,
+          residentId,
           reason: 'shutdown',
-          freed: [],
+          freed: heldBytes(resident),
           seconds: SHUTDOWN_DRAIN_MS / 1000,
         },
       },
-      whyOfResident(resident, causationId),
+      why,
     );
   }
 
