@@ -71,10 +71,12 @@ export class ScriptedAgent {
   readonly #lines = new Map<string, { stream: ClientDuplexStream<FromAgent, FromApi>; close: () => void }>();
   readonly #subscriptions: Subscription[] = [];
   readonly #waiting = new Map<ResidentId, () => void>();
+  readonly #beat: NodeJS.Timeout;
   #stopped = false;
 
   constructor(options: AgentOptions) {
     this.#o = options;
+    this.#beat = setInterval(() => this.say({ heartbeat: { at: new Date().toISOString() } }), 2000);
   }
 
   async start(): Promise<this> {
@@ -123,6 +125,7 @@ export class ScriptedAgent {
 
   async stop(): Promise<void> {
     this.#stopped = true;
+    clearInterval(this.#beat);
     for (const id of [...this.#lines.keys()]) this.#hangUp(id);
     await Promise.all(this.#subscriptions.map((subscription) => subscription.stop()));
   }

@@ -1,0 +1,275 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FleetEvent, WorkerEvent } from '#domain/events/index.js';
+import { apiId, callId } from '#domain/ids.js';
+import { MIB } from '#domain/units.js';
+import { streams } from '#events/streams.js';
+import { bootId } from '#runtime/process-info.js';
+import { hostname } from 'node:os';
+import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
+import { eventually, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
+
+const CHAT = '/v1/chat/completions';
+
+/** A promise that a test settles when it likes. */
+function gate() {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+describe('admission on a real log, with room for one model', () => {
+  let engine: ScriptedEngine;
+  let stand: Stand;
+  let loading: () => Promise<void> = () => Promise.resolve();
+
+  beforeAll(async () => {
+    engine = await new ScriptedEngine().start();
+    stand = await startStand({
+      models: ['chat-a', 'chat-b'],
+      portOf: () => engine.port,
+      ramLimitBytes: 320 * MIB,
+      whileLoading: () => loading(),
+    });
+  });
+  beforeEach(() =>
+    eventually('the agent', async () => ((await health()).status === 'ok' ? true : undefined)),
+  );
+  afterEach(() => {
+    loading = () => Promise.resolve();
+    engine.script = sayHello;
+    engine.requests.length = 0;
+  });
+  afterAll(async () => {
+    await stand.stop();
+    engine.die();
+  });
+
+  const health = async () => (await (await fetch(`${stand.url}/health`)).json()) as { status: string };
+  const chat = (model: string, more: object = {}) =>
+    fetch(`${stand.url}${CHAT}`, {
+      method: 'POST',
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }], ...more }),
+    });
+  /** Has the model loaded, and forgets how. */
+  const prime = async (model: string) => {
+    expect((await chat(model)).status).toBe(200);
+    engine.requests.length = 0;
+  };
+  const workerEvents = async () => {
+    const events: WorkerEvent[] = [];
+    for await (const { event } of stand.log.readForwards<WorkerEvent>(streams.worker(stand.agent.id))) {
+      events.push(event);
+    }
+    return events;
+  };
+  const decisions = async (key: string) =>
+    (await workerEvents()).flatMap((event) =>
+      event.type === 'PlacementDecided' && event.data.modelKey === key ? [event.data] : [],
+    );
+  const queue = async () =>
+    (
+      (await (await fetch(`${stand.url}/admin/queue`)).json()) as {
+        items: { modelKey: string; phase: string }[];
+      }
+    ).items;
+
+  it('answers two calls at once to two models of which one fits, and evicts only after the drain', async () => {
+    const [a, b] = await Promise.all([chat('chat-a'), chat('chat-b')]);
+    expect([a.status, b.status]).toEqual([200, 200]);
+    const evicted = (await workerEvents()).flatMap((e) =>
+      e.type === 'ResidentEvicted' ? [e.data.residentId] : [],
+    );
+    expect(evicted).toHaveLength(1);
+    expect(stand.agent.drained).toEqual(evicted);
+  });
+
+  it('lets several callers of a cold model share one load', async () => {
+    await prime('chat-a');
+    const before = (await decisions('chat-b')).length;
+    const answers = await Promise.all(Array.from({ length: 8 }, () => chat('chat-b')));
+    expect(answers.map((answer) => answer.status)).toEqual(Array(8).fill(200));
+    expect((await decisions('chat-b')).length).toBe(before + 1);
+    const ids = new Set(answers.map((answer) => answer.headers.get('x-berth-cold')));
+    expect(ids.has(null)).toBe(false);
+  });
+
+  it('never stops a resident with a call on it: the other model waits for its end', async () => {
+    await prime('chat-a');
+    const { open, opened } = gate();
+    engine.script = async (request) => {
+      const { model } = JSON.parse(request.body.toString()) as { model: string };
+      if (model === 'chat-a') await opened;
+      return sayHello(request);
+    };
+    const a = chat('chat-a');
+    await eventually('the call at the engine', () => engine.requests[0]);
+    const b = chat('chat-b');
+    await eventually('the other in the queue', async () =>
+      (await queue()).some((item) => item.modelKey === 'chat-b' && item.phase === 'waiting')
+        ? true
+        : undefined,
+    );
+    expect(engine.requests).toHaveLength(1);
+    open();
+    expect((await a).status).toBe(200);
+    expect((await b).status).toBe(200);
+  });
+
+  it('tells a streaming caller how far its load is, and keeps the load when the caller leaves', async () => {
+    await prime('chat-a');
+    const { open, opened } = gate();
+    loading = () => opened;
+    const socket = new RawSocket(stand.port);
+    socket.send(post(CHAT, JSON.stringify({ model: 'chat-b', stream: true, messages: [] })));
+    const heard = await socket.hears(/: loading chat-b/);
+    expect(heard).toContain('HTTP/1.1 200 OK');
+    expect(heard).not.toContain('data:');
+    const id = /x-berth-call: (\S+)/.exec(heard)![1]!;
+    socket.socket.destroy();
+    expect(await stand.finished('chat-b', id)).toMatchObject({ outcome: 'abandoned', attempts: 0 });
+    const before = (await decisions('chat-b')).length;
+    open();
+    expect((await chat('chat-b')).status).toBe(200);
+    expect((await decisions('chat-b')).length).toBe(before);
+  });
+
+  it('says at the deadline what it waited for', async () => {
+    await prime('chat-a');
+    engine.script = () => undefined;
+    const held = new AbortController();
+    const a = fetch(`${stand.url}${CHAT}`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'chat-a', messages: [] }),
+      signal: held.signal,
+    }).catch(() => undefined);
+    await eventually('the call at the engine', () => engine.requests[0]);
+    const b = await chat('chat-b', { berth: { maxWaitSeconds: 1 } });
+    held.abort();
+    await a;
+    expect(b.status).toBe(503);
+    expect(Number(b.headers.get('retry-after'))).toBeGreaterThan(0);
+    const { error } = (await b.json()) as { error: { code: string; message: string } };
+    expect(error.code).toBe('placement_timeout');
+    expect(error.message).toMatch(/1(\.0)? s: .*(RAM|cores)/);
+  });
+
+  it('tries a call once more after its engine died before the first byte', async () => {
+    await prime('chat-a');
+    const first = engine;
+    engine = await new ScriptedEngine().start();
+    const end = await eventually('the resident', async () => (await decisions('chat-a')).at(-1));
+    first.die();
+    const call = chat('chat-a');
+    await pause(50);
+    await stand.agent.fact({
+      type: 'ResidentCrashed',
+      data: { residentId: end.residentId, signal: 'SIGKILL', during: 'call', logTail: '' },
+    });
+    const response = await call;
+    expect(response.status).toBe(200);
+    const finished = await stand.finished('chat-a', response.headers.get('x-berth-call')!);
+    expect(finished.attempts).toBeGreaterThan(1);
+    expect(finished.residentId).not.toBe(end.residentId);
+  });
+
+  it('drains a resident that the agent asks for, though no decision names it', async () => {
+    await prime('chat-a');
+    const { residentId } = (await decisions('chat-a')).at(-1)!;
+    const before = stand.agent.drained.length;
+    stand.agent.say({ drainAsked: { residentId } });
+    await eventually('the drain', () => (stand.agent.drained.length > before ? true : undefined));
+    expect(stand.agent.drained.at(-1)).toBe(residentId);
+    await stand.agent.fact({
+      type: 'ResidentEvicted',
+      data: { residentId, reason: 'idle', freed: [], seconds: 0 },
+    });
+    expect((await chat('chat-a')).status).toBe(200);
+  });
+
+  it('serves residents while the event log is away, refuses what needs a placement, and loses no call', async () => {
+    await prime('chat-a');
+    await stand.node.kill9();
+    const a = await chat('chat-a');
+    expect(a.status).toBe(200);
+    const b = await chat('chat-b');
+    expect(b.status).toBe(503);
+    const { error } = (await b.json()) as { error: { code: string } };
+    expect(error.code).toBe('event_log_unavailable');
+    await stand.node.restart();
+    expect(await stand.finished('chat-a', a.headers.get('x-berth-call')!)).toMatchObject({
+      outcome: 'completed',
+    });
+    await eventually('a placement', async () => ((await chat('chat-b')).status === 200 ? true : undefined));
+  });
+
+  it('closes the calls of an api that is gone', async () => {
+    const lost = apiId('0190a0a0-0000-7000-8000-000000000001');
+    const open = callId('0190a0a0-0000-7000-8000-000000000002');
+    const cause = { correlationId: open, causationId: open };
+    const started: FleetEvent = {
+      type: 'ApiStarted',
+      data: {
+        apiId: lost,
+        host: hostname(),
+        bootId: bootId(),
+        pid: 2 ** 22 + 1,
+        agentLine: '127.0.0.1:1',
+        version: '0',
+        startedAt: new Date().toISOString(),
+      },
+    };
+    await stand.log.append(streams.apis, [{ id: lost, event: started, cause }], 'any');
+    await stand.log.append(
+      'calls-chat-a',
+      [
+        {
+          id: open,
+          event: {
+            type: 'CallStarted',
+            data: {
+              callId: open,
+              apiId: lost,
+              modelKey: (await decisions('chat-a'))[0]!.modelKey,
+              endpoint: CHAT,
+              background: false,
+              stream: false,
+              promptBytes: 1,
+              receivedAt: new Date().toISOString(),
+            },
+          },
+          cause,
+        },
+      ],
+      'any',
+    );
+    const other = await stand.startAnother();
+    expect(await stand.finished('chat-a', open)).toMatchObject({ outcome: 'abandoned', apiId: lost });
+    await eventually('ApiLost', async () => {
+      for await (const { event } of stand.log.readForwards<FleetEvent>(streams.apis)) {
+        if (event.type === 'ApiLost' && event.data.apiId === lost) return true;
+      }
+      return undefined;
+    });
+    const url = String(other.details['url']);
+    const answer = await fetch(`${url}${CHAT}`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'chat-b', messages: [] }),
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  it('gives every call that started exactly one end', async () => {
+    for (const key of ['chat-a', 'chat-b']) {
+      await eventually(`the ends of ${key}`, async () => {
+        const events = await stand.callEvents(key);
+        const started = events.filter((e) => e.type === 'CallStarted').map((e) => e.data.callId);
+        const finished = events.filter((e) => e.type === 'CallFinished').map((e) => e.data.callId);
+        expect(new Set(finished).size).toBe(finished.length);
+        return started.length > 0 && started.every((id) => finished.includes(id)) ? true : undefined;
+      });
+    }
+  });
+});
