@@ -1,13 +1,18 @@
-import { parseDocument } from 'yaml';
+import { createRequire } from 'node:module';
+import type * as Yaml from 'yaml';
 import { didYouMean } from '../nearest.js';
 import { UsageError } from '../usage-error.js';
 import { settingNames, type SettingName } from './table.js';
+
+// Loaded when there is a file to read: most processes have none, and each would pay for it at its start.
+const require = createRequire(import.meta.url);
 
 /**
  * Reads berth.yaml: a mapping from setting names to single values.
  * @throws UsageError that names the file, the line and what to write instead.
  */
 export function parseBerthYaml(text: string, path: string): Partial<Record<SettingName, string>> {
+  const { parseDocument } = require('yaml') as typeof Yaml;
   const document = parseDocument(text, { prettyErrors: true });
   const fault = document.errors[0];
   if (fault) throw new UsageError(`${path} is no valid YAML: ${fault.message.split('\n')[0] ?? ''}`);

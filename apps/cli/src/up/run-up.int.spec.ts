@@ -149,11 +149,15 @@ describe('berth up', () => {
     await one.running();
     const pidOf = (name: string) => homeHolder(home)!.children[name]?.pid;
     const before = { agent: pidOf('agent'), log: pidOf('event-node') };
+    const { address } = homeHolder(home)!;
+    process.kill(pidOf('api')!, 'SIGKILL');
     process.kill(before.agent!, 'SIGKILL');
     process.kill(before.log!, 'SIGKILL');
     expect(await waitFor(() => /worker agent is back/.test(one.text()), 10_000)).toBe(true);
     expect(await waitFor(() => /event log is back/.test(one.text()), 10_000)).toBe(true);
     expect(one.text()).toMatch(/worker agent ended \(SIGKILL\); starting it again in 0\.2 s/);
+    expect(await waitFor(() => /api is back/.test(one.text()), 10_000)).toBe(true);
+    expect((await fetch(`${address!}/v1/models`)).status).toBe(200);
     expect(pidOf('agent')).not.toBe(before.agent);
     expect(runs().filter((line) => line.startsWith('event-node'))[1]).toContain('--port 4711');
     one.interrupt();

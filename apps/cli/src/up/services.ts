@@ -20,17 +20,27 @@ export function appService(
   app: Pick<Service, 'name' | 'title' | 'stopWithinMs'>,
   urls: () => Readonly<Record<string, string>>,
 ): Service {
+  // A port that was free to choose stays the same over restarts: clients know it.
+  let port: Readonly<Record<string, string>> = {};
   return {
     ...app,
-    launch: () =>
-      launchChild({
+    launch: () => {
+      const run = launchChild({
         name: app.name,
         script: context.script,
         args: [app.name],
-        env: { ...context.env, ...urls() },
+        env: { ...context.env, ...urls(), ...port },
         logs: context.logs,
         readyWithinMs: context.readyWithinMs,
-      }),
+      });
+      if (app.name === 'api') {
+        void run.ready.then(
+          (details) => (port = { BERTH_PORT: String(details['port']) }),
+          () => undefined,
+        );
+      }
+      return run;
+    },
   };
 }
 

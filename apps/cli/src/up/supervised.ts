@@ -83,7 +83,8 @@ export class Supervised {
       run = this.#launch();
       try {
         await run.ready;
-        this.#events.say(`${title} is back after ${((performance.now() - began) / 1000).toFixed(1)} s`);
+        if (!this.#isStopped())
+          this.#events.say(`${title} is back after ${((performance.now() - began) / 1000).toFixed(1)} s`);
       } catch (error) {
         if (!this.#isStopped()) this.#events.say(`${title} did not start: ${(error as Error).message}`);
         // One that hangs before it is ready must not be left when the next one starts.
