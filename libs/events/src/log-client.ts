@@ -1,4 +1,4 @@
-import type { ClientDuplexStream } from '@grpc/grpc-js';
+import { Channel, type ClientDuplexStream, credentials as grpcCredentials } from '@grpc/grpc-js';
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';
@@ -12,6 +12,8 @@ export type BatchCall = ClientDuplexStream<Buffer, BatchResponse>;
 const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
 /** How long a connection may leave a ping unanswered before it counts as dead. */
 const PING_TIMEOUT_MS = 5000;
+/** Most that a connection waits between two tries to come about. */
+const RECONNECT_WITHIN_MS = 2000;
 const DISPOSE_WITHIN_MS = 1000;
 
 /**
@@ -56,6 +58,19 @@ export class LogClient extends EventStoreDBClient {
     // Called without a catch when a call breaks: a failed discovery in it would be an unhandled rejection.
     const handleError = client.handleError;
     client.handleError = (failed, error) => handleError(failed, error).catch(() => undefined);
+    const secrets =
+      o.tls === false
+        ? grpcCredentials.createInsecure()
+        : grpcCredentials.createSsl(channel.rootCertificate, channel.userKeyFile, channel.userCertFile);
+    const channelOptions = {
+      'grpc.keepalive_time_ms': timeOrNever(common.keepAliveInterval ?? 10_000),
+      'grpc.keepalive_timeout_ms': timeOrNever(common.keepAliveTimeout ?? PING_TIMEOUT_MS),
+      'grpc.max_receive_message_length': 17 * 1024 * 1024,
+      'grpc.initial_reconnect_backoff_ms': 100,
+      'grpc.max_reconnect_backoff_ms': RECONNECT_WITHIN_MS,
+    };
+    // The client's own channel waits up to two minutes before it dials a server again that was away for long.
+    client['createChannel'] = async () => new Channel(await client.resolveUri(), secrets, channelOptions);
     return client;
   }
 
@@ -101,6 +116,8 @@ export class LogClient extends EventStoreDBClient {
     clearTimeout(timer);
   }
 }
+
+const timeOrNever = (ms: number): number => (ms < 0 ? Number.MAX_VALUE : ms);
 
 const fileOf = (path: string | undefined): Buffer | undefined =>
   path === undefined ? undefined : readFileSync(resolve(path));
