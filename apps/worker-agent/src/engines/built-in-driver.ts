@@ -11,7 +11,7 @@ import { builtInVersion } from '../built-in/version.js';
 import type { EngineDriver, EnginePlan, EngineStateFile, RunningEngine } from '../ports.js';
 import { EngineFolder } from './engine-folder.js';
 import { askEngine, objectOf } from './engine-http.js';
-import type { EngineDialect } from './engine-process.js';
+import type { EngineDialect } from './engine-dialect.js';
 import { adoptEngine, launchEngine } from './launch.js';
 import { readProcessMemory, totalFileBytes } from './process-memory.js';
 import { ProjectorPool } from './projector-pool.js';

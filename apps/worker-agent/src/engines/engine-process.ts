@@ -3,26 +3,10 @@ import type { MeasuredMemory } from '#domain/events/worker-events.js';
 import type { EngineKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import type { EngineExit, EngineStateFile, LoadProgress, ReadyFacts, RunningEngine } from '../ports.js';
+import type { EngineDialect } from './engine-dialect.js';
 import type { EngineFolder } from './engine-folder.js';
 import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { awaitReady, type Timing } from './readiness.js';
-
-/** What differs between engines, once their process runs. */
-export interface EngineDialect {
-  /** Asks whether the process serves; may hold the answer until it does. */
-  readonly healthPath: string;
-  isServing(state: EngineStateFile): Promise<boolean>;
-  /** @returns undefined when the process serves what the plan says; else what it serves instead. */
-  wrongIdentity(state: EngineStateFile): Promise<string | undefined>;
-  /** @returns undefined when the memory is where the plan said; else where it is instead. */
-  readonly wrongPlacement?: (state: EngineStateFile, log: string) => string | undefined;
-  /** Times of its own, where the engine tells them. */
-  times(state: EngineStateFile): Promise<Partial<ReadyFacts>>;
-  measure(state: EngineStateFile, log: string): Promise<MeasuredMemory>;
-  requestsInFlight(state: EngineStateFile): Promise<number | undefined>;
-  /** Its own way to stop; undefined when it has none. */
-  readonly askToStop?: (state: EngineStateFile) => Promise<void>;
-}
 
 const POLL_GONE_MS = 100;
 const OWN_WAY_MS = 2000;

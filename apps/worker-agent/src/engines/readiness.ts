@@ -7,7 +7,7 @@ import {
   type ReadyFacts,
 } from '../ports.js';
 import { askEngine } from './engine-http.js';
-import type { EngineDialect } from './engine-process.js';
+import type { EngineDialect } from './engine-dialect.js';
 import { exitFailure } from './load-failure.js';
 import { filterLoadTimeLines } from './log-tail.js';
 import { readLoadedBytes, readProcessMemory, totalFileBytes } from './process-memory.js';

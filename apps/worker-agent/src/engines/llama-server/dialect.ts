@@ -2,7 +2,7 @@ import type { MeasuredMemory } from '#domain/events/worker-events.js';
 import { RAM } from '#domain/ids.js';
 import type { EngineStateFile } from '../../ports.js';
 import { askEngine, objectOf } from '../engine-http.js';
-import type { EngineDialect } from '../engine-process.js';
+import type { EngineDialect } from '../engine-dialect.js';
 import { readProcessMemory } from '../process-memory.js';
 import { bytesByDevice, isHostBuffer, isMappedBuffer, parseBufferLines } from './buffers.js';
 

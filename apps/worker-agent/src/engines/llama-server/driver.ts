@@ -4,7 +4,7 @@ import type { DeviceBytes } from '#domain/placement-terms.js';
 import type { Logger } from '#runtime/logger.js';
 import type { EngineDriver, EnginePlan, EngineStateFile, RunningEngine } from '../../ports.js';
 import { EngineFolder } from '../engine-folder.js';
-import type { EngineDialect } from '../engine-process.js';
+import type { EngineDialect } from '../engine-dialect.js';
 import { adoptEngine, launchEngine } from '../launch.js';
 import { DEFAULT_TIMING, type Timing } from '../readiness.js';
 import { freeLoopbackPort } from '../spawn.js';
