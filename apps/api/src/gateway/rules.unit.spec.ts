@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { berthError, type ErrorCode, ERROR_CODES } from '#domain/errors.js';
+import { refuseVisitor } from '../access/policy.js';
+import { envelope, retryHeaders } from './answers.js';
+import { withBodyOptions } from './call-options.js';
+import { mapEngineError } from './engine-errors.js';
+import { downstreamHeaders, upstreamHeaders } from './headers.js';
+import { nearest } from './nearest.js';
+
+const OK_BODY = Buffer.from('{}');
+
+describe('headers', () => {
+  it('lets no hop-by-hop header through in either direction, those named by Connection among them', () => {
+    const up = upstreamHeaders(
+      { connection: 'close, X-Hop', 'x-hop': '1', te: 'trailers', upgrade: 'h2c', 'x-keep': '1' },
+      'key',
+      5,
+    );
+    expect(up).toEqual([
+      ...['authorization', 'Bearer key', 'accept-encoding', 'identity', 'content-length', '5', 'x-keep', '1'],
+    ]);
+    const down = downstreamHeaders({
+      connection: 'keep-alive',
+      'keep-alive': 'timeout=5',
+      'transfer-encoding': 'chunked',
+      'access-control-allow-origin': '',
+      'content-type': 'application/json',
+    });
+    expect(down).toEqual([['content-type', 'application/json']]);
+  });
+});
+
+describe('error answers', () => {
+  it('always carry Retry-After with 503, at most 60, and say where retrying cannot help', () => {
+    for (const code of Object.keys(ERROR_CODES) as ErrorCode[]) {
+      const headers = Object.fromEntries(retryHeaders(berthError(code, 'x', { retryAfterSeconds: 9999 })));
+      const { status, retry } = ERROR_CODES[code];
+      expect(headers['retry-after']).toBe(status === 503 ? '60' : undefined);
+      if (!retry) expect(headers['x-should-retry']).toBe('false');
+      expect(envelope(berthError(code, 'x')).error).toMatchObject({ message: 'x', code, param: null });
+    }
+  });
+
+  it.each([
+    [400, '{"error":{"message":"bad field","param":"top_p"}}', 'invalid_request'],
+    [500, '{"error":{"message":"[json.exception.parse_error.101] parse error"}}', 'invalid_request'],
+    [501, '{"error":{"message":"This server does not support embeddings"}}', 'invalid_request'],
+    [500, '{"error":{"message":"CUDA out of memory"}}', 'engine_failed'],
+    [503, '{"error":{"message":"Loading model"}}', 'engine_failed'],
+    [401, '{"error":{"message":"Invalid API Key"}}', 'engine_failed'],
+    [500, '<html>oops</html>', 'engine_failed'],
+  ])('map an engine’s %i %s to %s', (status, answer, code) => {
+    expect(mapEngineError(status, Buffer.from(answer), OK_BODY).code).toBe(code);
+  });
+
+  it('lay a malformed body at the caller’s door, whatever the engine said', () => {
+    expect(mapEngineError(500, Buffer.from('crash'), Buffer.from('{"a":')).code).toBe('invalid_request');
+  });
+});
+
+describe('who may call', () => {
+  const local = { peer: '127.0.0.1', headers: { host: 'localhost:8080' } };
+
+  it.each([
+    ['a loopback peer', local],
+    ['IPv6', { peer: '::1', headers: { host: '[::1]:8080' } }],
+    ['a mapped address', { peer: '::ffff:127.0.0.1', headers: { host: '127.0.0.1' } }],
+    ['a local page', { ...local, headers: { ...local.headers, origin: 'http://localhost:5173' } }],
+  ])('lets %s in', (_, visitor) => {
+    expect(refuseVisitor(visitor)).toBeUndefined();
+  });
+
+  it.each([
+    ['another machine', { ...local, peer: '192.168.1.7' }],
+    ['no address', { ...local, peer: undefined }],
+    ['a rebound name', { ...local, headers: { host: 'evil.example' } }],
+    ['no Host', { ...local, headers: {} }],
+    ['a name that begins as ours', { ...local, headers: { host: 'localhost.evil.example' } }],
+    ['a foreign page', { ...local, headers: { ...local.headers, origin: 'https://evil.example' } }],
+    ['a sandboxed page', { ...local, headers: { ...local.headers, origin: 'null' } }],
+    ['a proxy', { ...local, headers: { ...local.headers, 'x-forwarded-for': '127.0.0.1' } }],
+    ['a standard proxy', { ...local, headers: { ...local.headers, forwarded: 'for=1.2.3.4' } }],
+  ])('refuses %s', (_, visitor) => {
+    expect(refuseVisitor(visitor)?.code).toBe('invalid_api_key');
+  });
+});
+
+describe('options and names', () => {
+  const none = { settings: {}, fit: false };
+
+  it('lay the body’s options over the name’s', () => {
+    const laid = withBodyOptions(
+      { settings: { context: 4096, kvType: 'q8_0' }, fit: false },
+      { context: 8192, quant: 'F16' },
+    );
+    expect(laid).toEqual({
+      ok: true,
+      value: { settings: { context: 8192, kvType: 'q8_0' }, fit: false, artifact: 'F16' },
+    });
+  });
+
+  it.each([
+    [{ context: 0 }],
+    [{ context: { min: 9, max: 3 } }],
+    [{ kvType: 'f32' }],
+    [{ pinned: true }],
+    [{ constructor: 1 }],
+    [{ fit: 'yes' }],
+  ])('refuse %j', (given) => {
+    const laid = withBodyOptions(none, given);
+    expect(laid.ok ? undefined : laid.error.code).toBe('invalid_request');
+  });
+
+  it('names what is near a wrong name, and nothing that is not', () => {
+    const names = ['qwen/qwen3-8b', 'llama-3-8b', 'berth/smoke'];
+    expect(nearest('qwen3-8', names)[0]).toBe('qwen/qwen3-8b');
+    expect(nearest('SMOKE', names)).toEqual(['berth/smoke']);
+    expect(nearest('zzzzzzzzzzz', names)).toEqual([]);
+  });
+});
