@@ -115,7 +115,12 @@ export interface ViewsSession {
  * would be lost unseen; here everything after a break fails, and the caller starts anew.
  */
 export async function openSession(databaseUrl: string, options: ConnectOptions): Promise<ViewsSession> {
-  const client = new pg.Client(connectionConfig(databaseUrl, options));
+  const limitMs = options.statementTimeoutMs ?? 0;
+  const client = new pg.Client({
+    ...connectionConfig(databaseUrl, options),
+    // The server's limit does not reach us when the server itself hangs.
+    ...(limitMs > 0 ? { query_timeout: limitMs + 5000 } : {}),
+  });
   const lost = new Promise<Error | undefined>((resolve) => {
     client.once('error', resolve);
     client.once('end', () => resolve(undefined));

@@ -3,7 +3,7 @@ import type { ViewsDb } from '#schema/connect.js';
 import { positionOf } from '../handlers/handler.js';
 import { foldBatch, HandlerFailure } from '../rows/fold.js';
 import { postgresRows, type RowStore } from '../rows/row-store.js';
-import { advanceCheckpoint, type Checkpoint, isAfter } from './checkpoint.js';
+import { advanceCheckpoint, type Checkpoint } from './checkpoint.js';
 
 export interface Batch {
   readonly events: readonly Recorded<BerthEvent>[];
@@ -19,14 +19,15 @@ export class Overtaken extends Error {
 export interface BatchWriterOptions {
   readonly db: ViewsDb;
   readonly schema: string;
+  /** Where the stored checkpoint must be. */
   readonly from: Checkpoint;
   /** Told of each event that no view could take. */
   readonly onSetAside: (recorded: Recorded<BerthEvent>, error: Error) => void;
 }
 
 /**
- * Folds batches into the views: rows and checkpoint in one transaction, so that each event counts exactly once whatever
- * dies in between. One batch at a time.
+ * Folds a batch into the views: rows and checkpoint in one transaction, so that each event counts exactly once whatever
+ * dies in between. An event that the tables refuse is found by halving, set aside and said; the rest goes on.
  */
 export class BatchWriter {
   readonly #options: BatchWriterOptions;
@@ -37,20 +38,8 @@ export class BatchWriter {
     this.#checkpoint = options.from;
   }
 
-  get checkpoint(): Checkpoint {
-    return this.#checkpoint;
-  }
-
-  /** @throws Overtaken, or what the database said. */
+  /** @throws Overtaken, or what the database said; then nothing or a first part of the batch was written. */
   async write(batch: Batch): Promise<void> {
-    // A subscription that was opened again may repeat what is written already.
-    const events = batch.events.filter((recorded) => isAfter(recorded.position, this.#checkpoint.position));
-    if (!isAfter(batch.through, this.#checkpoint.position)) return;
-    await this.#writeOrHalve({ events, through: batch.through });
-  }
-
-  /** An event that the tables refuse is found by halving, set aside and said; the rest goes on. */
-  async #writeOrHalve(batch: Batch): Promise<void> {
     try {
       await this.#transaction(batch, (store) => foldBatch(store, batch.events));
       return;
@@ -67,15 +56,15 @@ export class BatchWriter {
     const middle = Math.ceil(batch.events.length / 2);
     const first = batch.events.slice(0, middle);
     const last = first.at(-1);
-    if (last) await this.#writeOrHalve({ events: first, through: last.position });
-    await this.#writeOrHalve({ events: batch.events.slice(middle), through: batch.through });
+    if (last) await this.write({ events: first, through: last.position });
+    await this.write({ events: batch.events.slice(middle), through: batch.through });
   }
 
   async #transaction(batch: Batch, fold: (store: RowStore) => Promise<void>): Promise<void> {
     const { db, schema } = this.#options;
     await db.transaction().execute(async (trx) => {
       if (!(await advanceCheckpoint(trx, schema, this.#checkpoint, batch.through))) {
-        throw new Overtaken('Another projector has folded on from here.');
+        throw new Overtaken('another projector has folded on from here');
       }
       if (batch.events.length > 0) await fold(postgresRows(trx, schema));
     });

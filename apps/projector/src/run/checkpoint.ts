@@ -11,11 +11,6 @@ export interface Checkpoint {
 
 export const CHECKPOINT_NAME = 'views';
 
-export const isAfter = (position: LogPosition, than: LogPosition | undefined): boolean =>
-  than === undefined ||
-  position.commit > than.commit ||
-  (position.commit === than.commit && position.prepare > than.prepare);
-
 export async function readCheckpoint(db: ViewsDb, schema: string): Promise<Checkpoint | undefined> {
   const row = await db
     .withSchema(schema)
