@@ -259,7 +259,9 @@ function time(label: string, runs: readonly (() => unknown)[]): void {
   const sorted = took.sort((a, b) => a - b);
   const p = (share: number): string =>
     (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0).toFixed(3);
-  console.log(`${label.padEnd(44)} p50 ${p(0.5)} ms   p99 ${p(0.99)} ms   mean CPU ${cpuMs} ms   ${runs.length} runs`);
+  console.log(
+    `${label.padEnd(44)} p50 ${p(0.5)} ms   p99 ${p(0.99)} ms   mean CPU ${cpuMs} ms   ${runs.length} runs`,
+  );
 }
 
 function bench(name: string, size: Size, rounds: number): void {

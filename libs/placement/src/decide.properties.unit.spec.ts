@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { PlacementDecidedData } from '#domain/events/worker-events.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import type { WorkerState } from '#domain/worker/state.js';
@@ -8,8 +8,9 @@ import type { PlacementInput } from './contract.js';
 import { decide } from './decide.js';
 import { acceleratorsOf, roomOf } from './room.js';
 import { placementPlanStillStands } from './still-stands.js';
-import { placementInput, reversedMap, RUNS } from './testing/arbitraries.js';
+import { placementInput, reversedMap, RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
 
+vi.setConfig({ testTimeout: TIMEOUT_MS });
 const runs = { numRuns: RUNS };
 
 /** What a device lacks for a decision when the named victims go; 0 or less when it fits. Counted afresh. */

@@ -8,7 +8,7 @@ import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { evaluate } from './evaluate.js';
 import { ladderOf, type NotOffered, type Pins } from './ladder.js';
 import { clip, consideredOf, type Verdict } from './plan.js';
-import { isOverdue } from './queue.js';
+import { isOverdue, waitedSeconds } from './queue.js';
 import { type Admitted, rank } from './rank.js';
 import { refusalOf, refused, waitOrTimeOut } from './refuse.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
@@ -38,8 +38,10 @@ export function decide(input: PlacementInput): PlacementOutcome {
   const ahead = whoIsAhead(input);
   if (ahead !== undefined) return waitOrTimeOut(snapshot, considered(), ahead);
   const best = rank(admittedOf(verdicts), input.settings)[0];
+  const better = best && worthWaitingFor(input, best, verdicts);
+  if (better) return waitOrTimeOut(snapshot, considered(), better.reason, better.freeInSeconds);
   if (best) return decided(snapshot, best, considered(best));
-  if (snapshot.busy.length > 0) {
+  if (input.ticket && isOverdue(input.ticket, input.nowMs, input.settings)) {
     const drained = lookAtAll(snapshot, true);
     const next = rank(admittedOf(drained.verdicts), input.settings)[0];
     if (next) return decided(snapshot, next, drained.considered(next));
@@ -137,6 +139,24 @@ const notOfferedLine = (not: NotOffered): Considered => ({
   outcome: not.terminal ? 'refused' : 'not-offered',
   reason: clip(not.reason),
 });
+
+/** With `waitBeforeQuality` a better artifact is waited for while running calls are expected to free its room in time. */
+function worthWaitingFor(
+  input: PlacementInput,
+  best: Admitted,
+  verdicts: readonly Verdict[],
+): { readonly reason: string; readonly freeInSeconds: number } | undefined {
+  const { settings, ticket, nowMs } = input;
+  if (!settings.waitBeforeQuality) return undefined;
+  const left = settings.maxWaitSeconds - (ticket ? waitedSeconds(ticket, nowMs) : 0);
+  for (const verdict of verdicts) {
+    if (verdict.kind !== 'blocked' || verdict.shape.q >= best.plan.shape.q) continue;
+    const { freeInSeconds } = verdict;
+    if (freeInSeconds === undefined || freeInSeconds > left) continue;
+    return { reason: `${verdict.shape.artifact.label} is waited for: ${verdict.reason}`, freeInSeconds };
+  }
+  return undefined;
+}
 
 /** A resident that satisfies all but the call's estimated length is kept when no larger context can be had. */
 function keptAsItIs(input: PlacementInput, verdicts: readonly Verdict[]): PlacementOutcome | undefined {

@@ -448,6 +448,18 @@ describe('cores', () => {
     expect(outcome).toHaveProperty('reason', expect.stringContaining('0 of 2 cores are free'));
   });
 
+  it('lets an overdue call load beside one that does not end, on a core that is shared', () => {
+    const a = resident(A);
+    const outcome = decide(
+      input(B, {
+        worker: worker({ physicalCores: 1, residents: residents(a) }),
+        activity: new Map([[a.residentId, { callsInFlight: 1 }]]),
+        ticket: ticket(B, { arrivedAtMs: NOW_MS - 61_000 }),
+      }),
+    );
+    expect(decidedOf(outcome)).toMatchObject({ victims: [], contract: { threads: 1 } });
+  });
+
   it('keeps one core for the system on larger machines', () => {
     expect(decidedOf(decide(input(B, { worker: worker({ physicalCores: 8 }) }))).contract.threads).toBe(7);
   });

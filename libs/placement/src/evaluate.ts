@@ -28,7 +28,9 @@ export function evaluate(snapshot: Snapshot, shape: Shape, withBusy: boolean): V
     const reason = `a context of ${asked} tokens is asked, and the model is trained for ${trained}`;
     return { kind: 'never', shape, reason, code: 'context_length_exceeded' };
   }
-  const claim = claimCores(input.worker, snapshot.cores, holdsWeightsInRam(shape), input.settings);
+  // Sharing a core for a while is better than a wait without end behind a call that does not end.
+  const cores = withBusy ? { ...snapshot.cores, free: Math.max(1, snapshot.cores.free) } : snapshot.cores;
+  const claim = claimCores(input.worker, cores, holdsWeightsInRam(shape), input.settings);
   if (!claim.ok) return { kind: 'blocked', shape, reason: claim.reason };
   return overContexts(snapshot, shape, claim, withBusy);
 }

@@ -58,7 +58,9 @@ export function headerBytes(
   let from = firstBlock;
   plan.devices.forEach((deviceId, index) => {
     const last = index === plan.devices.length - 1;
-    const to = last ? blocks.length : Math.min(blocks.length, from + blocksOn(plan, index, blocks.length - firstBlock));
+    const to = last
+      ? blocks.length
+      : Math.min(blocks.length, from + blocksOn(plan, index, blocks.length - firstBlock));
     const onCard = last && outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
     result.set(deviceId, {
       weightsBytes: between(always, from, to) + between(experts, Math.max(from, kept), to) + onCard,

@@ -65,6 +65,12 @@ export function loadSeconds(
 
 /** Mean wait of a model's calls beyond the load; 0 when unknown. */
 export function meanWaitSeconds(calls: CallHistory | undefined): number {
-  const waits = (calls?.finished ?? []).flatMap((c) => c.waitSeconds ?? []);
-  return waits.length === 0 ? 0 : waits.reduce((a, b) => a + b, 0) / waits.length;
+  let sum = 0;
+  let known = 0;
+  for (const { waitSeconds } of calls?.finished ?? []) {
+    if (waitSeconds === undefined) continue;
+    sum += waitSeconds;
+    known += 1;
+  }
+  return known === 0 ? 0 : sum / known;
 }

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type CallId, callId, modelKey } from '#domain/ids.js';
 import type { Ticket } from './contract.js';
 import { etaSeconds, type Prediction } from './predict.js';
 import { ALPHA_SECONDS_PER_PLACE, isOverdue, orderQueue } from './queue.js';
 import { defaultSettings } from './setting-levels.js';
-import { RUNS } from './testing/arbitraries.js';
+import { RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
 import { NOW_MS } from './testing/factories.js';
 
 interface Drawn {
@@ -56,6 +56,7 @@ const order = (d: Drawn, queueOrder: 'eta' | 'fifo' | 'smart' = 'eta'): readonly
   orderQueue([...d.tickets].reverse(), d.predictions, NOW_MS, { ...defaultSettings, queueOrder });
 const pairs = (list: readonly Ticket[]): readonly (readonly [Ticket, Ticket])[] =>
   list.flatMap((a, i) => list.slice(i + 1).map((b) => [a, b] as const));
+vi.setConfig({ testTimeout: TIMEOUT_MS });
 const runs = { numRuns: RUNS };
 const anyOrder = fc.constantFrom('eta' as const, 'fifo' as const, 'smart' as const);
 

@@ -137,7 +137,7 @@ describe('contexts', () => {
       ask: 'auto' as const,
       trainedTokens: 65_536,
       callTokens: 10,
-      finished: [held(30_000)],
+      p99Tokens: 30_001,
     };
     expect(chooseContext(question)[0]).toBe(32_768);
   });
