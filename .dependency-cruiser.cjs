@@ -32,16 +32,22 @@ module.exports = {
       'the embedded node imports nothing of ours',
     ),
     only(
+      'runtime-imports-domain',
+      '^libs/runtime/',
+      ['^libs/(domain|runtime)/'],
+      'runtime imports only domain',
+    ),
+    only(
       'projector',
       '^apps/projector/',
-      ['^apps/projector/', '^libs/(domain|events)/', '^schema/'],
-      'projector: domain, events, schema',
+      ['^apps/projector/', '^libs/(domain|events|runtime)/', '^schema/'],
+      'projector: domain, events, runtime, schema',
     ),
     only(
       'worker-agent',
       '^apps/worker-agent/',
-      ['^apps/worker-agent/', '^libs/(domain|events)/'],
-      'worker-agent: domain, events',
+      ['^apps/worker-agent/', '^libs/(domain|events|runtime)/'],
+      'worker-agent: domain, events, runtime',
     ),
     only('api', '^apps/api/', ['^apps/api/', '^libs/', '^schema/'], 'api: the libs and the tables'),
     only(

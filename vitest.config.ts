@@ -21,7 +21,10 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**'],
     reporters: ['default'],
     projects: [
-      { ...shared, test: { name: 'unit', include: places('unit'), testTimeout: 30_000 } },
+      {
+        ...shared,
+        test: { name: 'unit', include: places('unit'), testTimeout: 30_000, sequence: { groupOrder: 0 } },
+      },
       {
         ...shared,
         test: {
@@ -30,6 +33,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           maxWorkers: 2,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -40,6 +44,7 @@ export default defineConfig({
           testTimeout: 180_000,
           hookTimeout: 180_000,
           fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
     ],
