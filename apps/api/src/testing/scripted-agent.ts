@@ -59,6 +59,8 @@ export interface AgentOptions {
   /** The port of the engine that serves a model. */
   readonly portOf: (key: string) => number;
   readonly ramLimitBytes?: number;
+  /** Slots that engines have, whatever their contract says. */
+  readonly slots?: number;
   /** Called between `LoadStarted` and `ResidentReady`. */
   readonly whileLoading?: (data: PlacementDecidedData) => Promise<void>;
 }
@@ -190,7 +192,7 @@ export class ScriptedAgent {
           hostAnonymousBytes: 202 * MIB,
           hostResidentBytes: 202 * MIB,
           contextTokens: contract.contextTokens,
-          slots: contract.slots,
+          slots: this.#o.slots ?? contract.slots,
         },
       },
     });
