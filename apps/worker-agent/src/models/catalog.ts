@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { CatalogEvent, FoundModel } from '#domain/events/index.js';
 import { evolveCatalog, initialCatalog, type CatalogState } from '#domain/catalog/catalog.js';
@@ -28,6 +29,8 @@ export interface CatalogOptions {
   /** Instead of the roots of this machine. */
   readonly roots?: readonly ModelRoot[];
   readonly cause?: Cause;
+  /** File in which headers are remembered over a restart; default `<BERTH_HOME>/cache/headers.json`. */
+  readonly memory?: string;
 }
 
 /** What lies on this machine's disks, kept true in `catalog-<workerId>`. */
@@ -52,7 +55,7 @@ export async function startCatalog(options: CatalogOptions): Promise<Catalog> {
 }
 
 class DiskCatalog implements Catalog {
-  private readonly reader = new HeaderReader();
+  private readonly reader: HeaderReader;
   private readonly watch = new FolderWatch(() => this.changed());
   private readonly roots: readonly ModelRoot[];
   private readonly every: NodeJS.Timeout;
@@ -65,6 +68,10 @@ class DiskCatalog implements Catalog {
   private toldOfCut = false;
 
   constructor(private readonly options: CatalogOptions) {
+    const { BERTH_HOME: home = '' } = process.env;
+    this.reader = new HeaderReader(
+      options.memory ?? (home === '' ? undefined : join(home, 'cache', 'headers.json')),
+    );
     this.roots = options.roots ?? modelRoots(options.models, process.env);
     this.every = setInterval(() => void this.rescan(), RESCAN_MS).unref();
   }
@@ -123,6 +130,12 @@ class DiskCatalog implements Catalog {
   private async look(): Promise<void> {
     const { models, folders, cutRoots } = await scan(this.roots, this.reader, Date.now);
     if (this.stopped) return;
+    await this.reader.save().catch((error: unknown) => {
+      this.options.logger.warn(
+        { err: error },
+        'headers could not be remembered; the next start reads them again',
+      );
+    });
     if (cutRoots.length > 0 && !this.toldOfCut) {
       this.toldOfCut = true;
       this.options.logger.warn({ roots: cutRoots }, 'these hold more folders than a scan opens (4,096)');

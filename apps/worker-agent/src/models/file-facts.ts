@@ -19,6 +19,8 @@ export interface FileFacts {
   readonly mainType: string;
   /** Why it cannot be loaded, in words. The rest says what could be read. */
   readonly broken?: string;
+  /** It could not be read this time, which says nothing of the file: it is tried again at the next scan. */
+  readonly passing?: true;
 }
 
 /** The parts of a parsed header that are used, as @huggingface/gguf gives them. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '#runtime/process-info.js';
+import { recall, remember, type Remembered } from './header-memory.js';
 import type { FileFacts } from './file-facts.js';
 // As types only: the parser is loaded by the thread alone.
 import type { HeaderAnswer, HeaderRequest } from './header-worker.js';
@@ -23,14 +24,22 @@ interface Waiting {
   resolve(facts: FileFacts): void;
 }
 
-const broken = (why: string): FileFacts => ({ values: {}, tensors: [], mainType: 'none', broken: why });
+const notNow = (why: string): FileFacts => ({
+  values: {},
+  tensors: [],
+  mainType: 'none',
+  broken: why,
+  passing: true,
+});
 
 /**
  * Reads headers one after another in a thread of its own, and remembers them: an unchanged file (path, size, time)
- * is not opened again. A file on which the parser hangs or runs out of memory is broken; the next gets a new thread.
+ * is not opened again. A file on which the parser hangs or runs out of memory is broken; the next gets a new
+ * thread.
  */
 export class HeaderReader {
-  private readonly known = new Map<string, FileStamp & { readonly facts: FileFacts }>();
+  private known: Map<string, Remembered> | undefined;
+  private changed = false;
   private queue: Promise<unknown> = Promise.resolve();
   private worker: Worker | undefined;
   private waiting: Waiting | undefined;
@@ -38,6 +47,9 @@ export class HeaderReader {
   private idle: NodeJS.Timeout | undefined;
   /** Headers really read, for tests and logs. */
   reads = 0;
+
+  /** @param memory file in which headers are remembered over a restart; none when left out. */
+  constructor(private readonly memory?: string) {}
 
   read(file: string, stamp: FileStamp): Promise<FileFacts> {
     const result = this.queue.then(() => this.readNow(file, stamp));
@@ -47,7 +59,18 @@ export class HeaderReader {
 
   /** Forgets files that are not among these. */
   keepOnly(files: ReadonlySet<string>): void {
-    for (const file of this.known.keys()) if (!files.has(file)) this.known.delete(file);
+    for (const file of this.known?.keys() ?? []) {
+      if (files.has(file)) continue;
+      this.known?.delete(file);
+      this.changed = true;
+    }
+  }
+
+  /** Writes what is known into the memory, when it changed. */
+  async save(): Promise<void> {
+    if (this.memory === undefined || this.known === undefined || !this.changed) return;
+    this.changed = false;
+    await remember(this.memory, this.known);
   }
 
   async close(): Promise<void> {
@@ -58,12 +81,16 @@ export class HeaderReader {
   }
 
   private async readNow(file: string, stamp: FileStamp): Promise<FileFacts> {
+    this.known ??= new Map(this.memory === undefined ? [] : await recall(this.memory));
     const known = this.known.get(file);
     if (known?.bytes === stamp.bytes && known.modifiedMs === stamp.modifiedMs) return known.facts;
     this.reads += 1;
     clearTimeout(this.idle);
     const facts = await this.ask(file);
-    this.known.set(file, { ...stamp, facts });
+    if (facts.passing !== true) {
+      this.known.set(file, { bytes: stamp.bytes, modifiedMs: stamp.modifiedMs, facts });
+      this.changed = true;
+    }
     this.idle = setTimeout(() => void this.close(), IDLE_MS).unref();
     return facts;
   }
@@ -80,7 +107,7 @@ export class HeaderReader {
       };
       const deadline = setTimeout(() => {
         void this.drop(worker);
-        end(broken(`its header could not be read within ${DEADLINE_MS / 1000} s`));
+        end(notNow(`its header could not be read within ${DEADLINE_MS / 1000} s`));
       }, DEADLINE_MS);
       const onMessage = (answer: HeaderAnswer) => {
         if (answer.id === id) end(answer.facts);
@@ -100,7 +127,7 @@ export class HeaderReader {
     worker.unref();
     const lost = (why: string) => {
       if (this.worker === worker) this.worker = undefined;
-      this.waiting?.resolve(broken(why));
+      this.waiting?.resolve(notNow(why));
     };
     worker.on('error', (error) => lost(`its header could not be read: ${error.message}`));
     worker.on('exit', (code) => lost(`the thread that read its header ended with code ${code}`));

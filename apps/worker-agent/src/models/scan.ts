@@ -24,6 +24,7 @@ export async function scan(
   reader: HeaderReader,
   nowMs: () => number,
 ): Promise<Scan> {
+  const startedMs = nowMs();
   const found = new Map<string, ModelFolder>();
   const folders: string[] = [];
   const cutRoots: string[] = [];
@@ -50,7 +51,7 @@ export async function scan(
       seen.add(file.absolute);
       read.push({ file, facts: await reader.read(file.absolute, file) });
     }
-    const model = assemble(folder, read, nowMs());
+    const model = assemble(folder, read, startedMs);
     if (model !== undefined) models.push(model);
   }
   reader.keepOnly(seen);

@@ -52,7 +52,12 @@ export async function walk(
     return [];
   }
   const found: FoundFile[] = [];
+  const visited = new Set<string>();
   const visit = async (path: string, relative: string, level: number): Promise<void> => {
+    // A link to a folder above, or to one that another name led to already.
+    const real = await realOf(path);
+    if (real === undefined || visited.has(real)) return;
+    visited.add(real);
     for (const entry of await entriesOf(path, budget)) {
       const at = join(path, entry.name);
       const isGguf = /\.gguf$/i.test(entry.name);
