@@ -96,7 +96,7 @@ async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Prom
       httpHandler(context, !insecure),
     );
     port = listener.port;
-    const renewal = tls && renewInTime(tls, join(dataDir, 'tls'), host, listener);
+    const renewal = tls && renewInTime(tls, join(dataDir, 'tls'), host, listener, say);
     const address = `${isIP(reachable) === 6 ? `[${reachable}]` : reachable}:${port}`;
     const connectionOf = (name: string) =>
       connectionTo(
@@ -152,14 +152,24 @@ function scavengeByItself(store: EventStore, say: (message: string) => void): No
 }
 
 /** A node that runs for a year must not find its certificate expired. */
-function renewInTime(tls: TlsFiles, folder: string, host: string, listener: Listener): NodeJS.Timeout {
+function renewInTime(
+  tls: TlsFiles,
+  folder: string,
+  host: string,
+  listener: Listener,
+  say: (message: string) => void,
+): NodeJS.Timeout {
   let current = tls.cert;
+  const renew = async () => {
+    const files = await ensureCertificates(folder, host);
+    if (files.cert === current) return;
+    current = files.cert;
+    listener.renew(files);
+  };
   const timer = setInterval(() => {
-    void ensureCertificates(folder, host).then((files) => {
-      if (files.cert === current) return;
-      current = files.cert;
-      listener.renew(files);
-    });
+    renew().catch((error: unknown) =>
+      say(`the certificate could not be looked after (${messageOf(error)}); it is tried again later.`),
+    );
   }, RENEWAL_CHECK_MS);
   timer.unref();
   return timer;

@@ -16,6 +16,8 @@ export function writePrivateFile(path: string, content: string): void {
     closeSync(file);
   }
   renameSync(beside, path);
+  // Windows cannot open a folder, and its rename is durable without.
+  if (process.platform === 'win32') return;
   const folder = openSync(dirname(path), 'r');
   try {
     fsyncSync(folder);

@@ -39,7 +39,8 @@ const SCHEMA = `
 
 /**
  * Opens a log file for writing, and creates what is missing in it. Checkpoints are the keeper's business: an automatic
- * one would run on the committing connection and show in the slowest appends.
+ * one would run on the committing connection and show in the slowest appends. Nobody else writes, so there is nothing to
+ * wait for.
  */
 export function openDatabase(file: string): Sqlite {
   const db = new Database(file);
@@ -51,7 +52,7 @@ export function openDatabase(file: string): Sqlite {
       pragma cache_size = -16000;
       pragma journal_size_limit = 67108864;
       pragma wal_autocheckpoint = 0;
-      pragma busy_timeout = 10000;
+      pragma busy_timeout = 50;
     `);
     db.exec(SCHEMA);
     const format = query<[number]>(db, `select value from node where key = 'format'`).get([]);

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import { query, type Sqlite } from './database.js';
@@ -9,6 +10,7 @@ const LOOK_EVERY_MS = 250;
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
 /** Writers have outrun the copying for long: they wait once, or the write-ahead log would grow without end. */
 const FORCE_BYTES = 256 * 1024 * 1024;
+const FORCE_EVERY_MS = 5000;
 
 /**
  * Copies the write-ahead log into the file, on a connection of its own in a thread of its own: a checkpoint syncs tens
@@ -17,6 +19,7 @@ const FORCE_BYTES = 256 * 1024 * 1024;
 export class Keeper {
   #worker: Worker | undefined;
   #busy = false;
+  #forcedAt = -Infinity;
   readonly #timer: NodeJS.Timeout;
 
   constructor(
@@ -38,7 +41,10 @@ export class Keeper {
 
   #look(): void {
     const bytes = walBytes(this.file);
-    if (bytes > FORCE_BYTES || (!this.inThread && bytes > CHECKPOINT_BYTES)) {
+    const forced = bytes > FORCE_BYTES && performance.now() - this.#forcedAt > FORCE_EVERY_MS;
+    if (forced || (!this.inThread && bytes > CHECKPOINT_BYTES)) {
+      this.#forcedAt = performance.now();
+      // While a backup reads, this only copies what it can: the write-ahead log starts anew when the backup is done.
       query(this.db, 'pragma wal_checkpoint(restart)').all([]);
     } else if (bytes > CHECKPOINT_BYTES && !this.#busy) this.#checkpointInThread();
   }
