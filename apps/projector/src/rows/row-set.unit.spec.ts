@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest';
+import { RowSet } from './row-set.js';
+
+describe('a row set', () => {
+  it('asks for each missing row once, and knows an absent one after loading', () => {
+    const rows = new RowSet('applied_events');
+    rows.want('a');
+    rows.want('a');
+    rows.want('b');
+    expect(rows.missing()).toEqual([['a'], ['b']]);
+    rows.loaded([{ event_id: 'b', position: '1' }]);
+    expect(rows.missing()).toEqual([]);
+    rows.want('b');
+    expect(rows.missing()).toEqual([]);
+    expect(rows.get('a')).toBeUndefined();
+    expect(rows.get('b')).toEqual({ event_id: 'b', position: '1' });
+  });
+
+  it('refuses to read a row that was not asked for: the handler did not name it', () => {
+    expect(() => new RowSet('calls').get('c')).toThrow(/Row c of calls was read but not loaded/);
+  });
+
+  it('gives back only what was changed', () => {
+    const rows = new RowSet('applied_events');
+    rows.want('a');
+    rows.want('b');
+    rows.loaded([
+      { event_id: 'a', position: '1' },
+      { event_id: 'b', position: '2' },
+    ]);
+    rows.patch(['b'], { position: '3' });
+    rows.patch(['b'], { position: '4' });
+    expect(rows.changed()).toEqual([{ event_id: 'b', position: '4' }]);
+  });
+
+  it('leaves a row alone that is not there', () => {
+    const rows = new RowSet('applied_events');
+    rows.want('a');
+    rows.loaded([]);
+    rows.patch(['a'], { position: '3' });
+    expect(rows.changed()).toEqual([]);
+  });
+});
