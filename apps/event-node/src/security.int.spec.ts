@@ -29,7 +29,14 @@ describe('a node with TLS', () => {
   test('keeps keys and credential where only the owner can read', () => {
     const { dataDir } = running;
     expect(mode(join(dataDir, 'tls'))).toBe('700');
-    for (const file of ['credential', 'connection', 'tls/ca-key.pem', 'tls/server-key.pem']) {
+    for (const file of [
+      'credential',
+      'connection',
+      'tls/ca-key.pem',
+      'tls/server-key.pem',
+      'log.db',
+      'log.db-wal',
+    ]) {
       expect(mode(join(dataDir, file))).toBe('600');
     }
     expect(readFileSync(join(dataDir, 'credential'), 'utf8')).toMatch(/^admin:[0-9a-f]{64}\n$/);

@@ -5,6 +5,11 @@ export function makePrivateFolder(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
 }
 
+/** SQLite gives the files that it puts beside a database the database's own mode. */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, 'a', 0o600));
+}
+
 /** Written beside and renamed: a reader sees the old content or the new, never a half. Mode 0600. */
 export function writePrivateFile(path: string, content: string): void {
   const beside = `${path}.${process.pid}.new`;

@@ -1,6 +1,6 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { makePrivateFolder } from '../access/private-files.js';
+import { createPrivateFile, makePrivateFolder } from '../access/private-files.js';
 import { query, type Sqlite } from './database.js';
 
 export interface BackupReport {
@@ -22,6 +22,7 @@ export function backupTo(db: Sqlite, folder: string): BackupReport {
   }
   const beside = `${file}.new`;
   rmSync(beside, { force: true });
+  createPrivateFile(beside);
   db.exec(`vacuum into '${beside.replaceAll("'", "''")}'`);
   const handle = openSync(beside, 'r+');
   fsyncSync(handle);

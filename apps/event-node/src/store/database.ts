@@ -1,4 +1,5 @@
 import Database from 'libsql';
+import { createPrivateFile } from '../access/private-files.js';
 
 export type Sqlite = InstanceType<typeof Database>;
 /** Statements are always given one array: a single object argument would be taken for named parameters. */
@@ -43,6 +44,7 @@ const SCHEMA = `
  * wait for.
  */
 export function openDatabase(file: string): Sqlite {
+  createPrivateFile(file);
   const db = new Database(file);
   try {
     db.exec(`

@@ -1,5 +1,6 @@
 import Database from 'libsql';
 import { join } from 'node:path';
+import { createPrivateFile } from '../access/private-files.js';
 import { StartError } from '../errors.js';
 
 /**
@@ -10,7 +11,9 @@ export class DirectoryLock {
   private constructor(private readonly db: InstanceType<typeof Database>) {}
 
   static take(dataDir: string): DirectoryLock {
-    const db = new Database(join(dataDir, 'lock'));
+    const file = join(dataDir, 'lock');
+    createPrivateFile(file);
+    const db = new Database(file);
     try {
       db.exec('pragma busy_timeout = 0; begin exclusive');
       return new DirectoryLock(db);

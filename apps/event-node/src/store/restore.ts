@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
+import { createPrivateFile } from '../access/private-files.js';
 import { StartError } from '../errors.js';
 import { change, openDatabase, query } from './database.js';
 import { logFile } from './open-log.js';
@@ -19,6 +20,7 @@ export function restoreLog(backupFolder: string, dataDir: string): { readonly ev
     );
   }
   const beside = `${to}.restore`;
+  createPrivateFile(beside);
   copyFileSync(from, beside);
   const db = openDatabase(beside);
   let events: number;
