@@ -65,7 +65,7 @@ export async function writeGguf(
   tensors: readonly TensorSpec[],
 ): Promise<number> {
   const part = `${file}.part`;
-  const stream = createWriteStream(part, { highWaterMark: 4 * 1024 * 1024 });
+  const stream = createWriteStream(part, { highWaterMark: 4 * 1024 * 1024, mode: 0o600 });
   const done = finished(stream);
   try {
     await Promise.race([writeAll(stream, values, tensors), done]);

@@ -55,7 +55,7 @@ export async function makeModel(options: MakeModelOptions): Promise<MadeModel> {
     ...(sizeMb === undefined ? {} : { sizeMb }),
     ...(contextTokens === undefined ? {} : { contextTokens }),
   });
-  await mkdir(dirname(file), { recursive: true });
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
   const bytes = await writeGguf(
     file,
     {

@@ -23,6 +23,12 @@ export interface FileFacts {
   readonly passing?: true;
 }
 
+/** A file as it was when its header was read. */
+export interface FileStamp {
+  readonly bytes: number;
+  readonly modifiedMs: number;
+}
+
 /** The parts of a parsed header that are used, as @huggingface/gguf gives them. */
 export interface ParsedHeader {
   readonly metadata: Readonly<Record<string, unknown>>;

@@ -1,7 +1,6 @@
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { FileFacts } from './file-facts.js';
-import type { FileStamp } from './header-reader.js';
+import type { FileFacts, FileStamp } from './file-facts.js';
 
 export type Remembered = FileStamp & { readonly facts: FileFacts };
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '#runtime/process-info.js';
 import { recall, remember, type Remembered } from './header-memory.js';
-import type { FileFacts } from './file-facts.js';
+import type { FileFacts, FileStamp } from './file-facts.js';
 // As types only: the parser is loaded by the thread alone.
 import type { HeaderAnswer, HeaderRequest } from './header-worker.js';
 
@@ -12,12 +12,6 @@ const DEADLINE_MS = 20_000;
 const HEAP_MB = 1024;
 /** The thread is ended when nothing was read for so long; the next read starts another. */
 const IDLE_MS = 5_000;
-
-/** A file as it was when its header was read. */
-export interface FileStamp {
-  readonly bytes: number;
-  readonly modifiedMs: number;
-}
 
 interface Waiting {
   readonly file: string;

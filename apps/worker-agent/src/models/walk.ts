@@ -1,7 +1,7 @@
 import type { Dirent, Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import type { FileStamp } from './header-reader.js';
+import type { FileStamp } from './file-facts.js';
 
 const MAX_LEVELS = 5;
 const MAX_FOLDERS = 4096;
