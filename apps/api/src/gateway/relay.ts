@@ -42,6 +42,7 @@ export class Relay implements Dispatcher.DispatchHandler {
   readonly #tap: StreamTap;
   readonly #kept: Buffer[] = [];
   readonly #forgetLeave: () => void;
+  #inHand: Buffer[] = [];
   #keptBytes = 0;
   #mode: Mode = 'silent';
   #status = 0;
@@ -86,11 +87,11 @@ export class Relay implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     switch (this.#mode) {
-      case 'stream': {
-        const out = this.#tap.push(chunk);
-        if (out) this.#write(controller, out);
+      case 'stream':
+        // What one read of the socket brought comes here in pieces, and goes out in one write when all of it is here.
+        this.#inHand.push(chunk);
+        if (this.#inHand.length === 1) process.nextTick(() => this.#passOn(controller));
         return;
-      }
       case 'whole':
         this.#keep(chunk, COUNTED_ANSWER_BYTES);
         this.#write(controller, chunk);
@@ -103,8 +104,9 @@ export class Relay implements Dispatcher.DispatchHandler {
     }
   }
 
-  onResponseEnd(): void {
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
     const { client } = this.#o;
+    this.#passOn(controller);
     switch (this.#mode) {
       case 'error': {
         const error = mapEngineError(this.#status, Buffer.concat(this.#kept), this.#o.body);
@@ -141,7 +143,8 @@ export class Relay implements Dispatcher.DispatchHandler {
     }
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
+    if (!this.#o.client.left) this.#passOn(controller);
     if (this.#o.client.left) {
       this.#end({ kind: 'left', counted: this.#tap.counted });
       return;
@@ -161,6 +164,14 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#keptBytes += chunk.length;
     if (this.#keptBytes <= limit) this.#kept.push(chunk);
     else if (this.#mode === 'whole') this.#kept.length = 0;
+  }
+
+  #passOn(controller: Dispatcher.DispatchController): void {
+    const [first] = this.#inHand;
+    if (!first) return;
+    const out = this.#tap.push(this.#inHand.length === 1 ? first : Buffer.concat(this.#inHand));
+    this.#inHand = [];
+    if (out) this.#write(controller, out);
   }
 
   #write(controller: Dispatcher.DispatchController, out: Buffer): void {

@@ -6,6 +6,9 @@ const DONE = Buffer.from('[DONE]');
 const USAGE = Buffer.from('"usage":');
 const TIMINGS = Buffer.from('"timings":');
 const ERROR = Buffer.from('"error":');
+const LETTER_E = 0x65;
+const COLON_LINE = Buffer.from('\n:');
+const ERROR_LINE = Buffer.from('\nerror:');
 
 export interface TapOptions {
   /** The caller did not ask for the usage chunk, which was asked for on its behalf. */
@@ -103,8 +106,9 @@ const mayMatter = (bytes: Buffer): boolean =>
   bytes.includes(USAGE) ||
   bytes.includes(TIMINGS) ||
   bytes.includes(ERROR) ||
-  bytes.includes('\n:') ||
-  bytes.includes('error:');
+  bytes[0] === LETTER_E ||
+  bytes.includes(COLON_LINE) ||
+  bytes.includes(ERROR_LINE);
 
 /** Older llama.cpp ends a stream by a line `error: {…}`, which no client reads. */
 function legacyError(frame: Buffer, found: (words: string) => void): boolean {

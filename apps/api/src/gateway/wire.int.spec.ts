@@ -190,9 +190,11 @@ describe('the front door over the wire', () => {
     socket.socket.destroy();
     await engine.requests[0]!.closed;
     const end = await eventually('its end', async () => {
-      const events = await stand.callEvents('chat-a');
-      const last = events.at(-1);
-      return last?.type === 'CallFinished' && last.data.outcome === 'abandoned' ? last.data : undefined;
+      for (const event of await stand.callEvents('chat-a')) {
+        if (event.type !== 'CallFinished' || event.data.outcome !== 'abandoned') continue;
+        if (event.data.stamps.firstByteAt === undefined) return event.data;
+      }
+      return undefined;
     });
     expect(end.status).toBe(499);
   });
