@@ -1,4 +1,13 @@
-import { existsSync, lstatSync, mkdirSync, readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 
@@ -66,26 +75,40 @@ function packageFolder(name: string): string {
   }
 }
 
-/** Makes each missing link; several processes may do so at once. */
-export function completeLinks(
+function completeLinks(
   root: string,
   links: readonly LibraryLink[],
   fallbackFolder: string,
 ): Record<string, string> {
   try {
-    for (const link of links) {
-      const target = resolve(root, link.target);
-      makeLink(relative(dirname(target), resolve(root, link.source)), target);
-    }
+    linkInPackage(root, links);
     return {};
   } catch (error) {
     if (!['EACCES', 'EPERM', 'EROFS'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+    return linkBeside(root, links, fallbackFolder);
   }
-  mkdirSync(fallbackFolder, { recursive: true, mode: 0o700 });
+}
+
+/** Makes each missing link where it belongs; several processes may do so at once. */
+export function linkInPackage(root: string, links: readonly LibraryLink[]): void {
   for (const link of links) {
-    makeLink(resolve(root, link.source), join(fallbackFolder, basename(link.target)));
+    const target = resolve(root, link.target);
+    makeLink(relative(dirname(target), resolve(root, link.source)), target);
   }
-  return { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: fallbackFolder };
+}
+
+/** The same in a folder of ours, for a package that cannot be written. @returns the environment that names it */
+export function linkBeside(
+  root: string,
+  links: readonly LibraryLink[],
+  folder: string,
+): Record<string, string> {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // A library that is found by a link looks for its own ones beside the link: all of them must be there.
+  const libraries = join(root, 'native', 'lib');
+  for (const name of readdirSync(libraries)) makeLink(join(libraries, name), join(folder, name));
+  for (const link of links) makeLink(resolve(root, link.source), join(folder, basename(link.target)));
+  return { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: folder };
 }
 
 function makeLink(source: string, target: string): void {
