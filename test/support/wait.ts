@@ -4,7 +4,11 @@ type Answer<T> = Exclude<T, undefined | null | false>;
  * Waits for a fact: asks until the answer is there, or throws at the deadline saying what was waited for.
  * An answer is anything but undefined, null and false.
  */
-export async function waitFor<T>(what: string, deadlineMs: number, ask: () => T | Promise<T>): Promise<Answer<T>> {
+export async function waitFor<T>(
+  what: string,
+  deadlineMs: number,
+  ask: () => T | Promise<T>,
+): Promise<Answer<T>> {
   const deadline = Date.now() + deadlineMs;
   for (;;) {
     const answer = await ask();

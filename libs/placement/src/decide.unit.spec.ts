@@ -40,7 +40,7 @@ describe('a call to a resident model', () => {
   });
 
   it('never uses a resident that is leaving', () => {
-    const leaving = resident(A, { leaving: { reason: 'room', started: false } });
+    const leaving = resident(A, { leaving: { reason: 'room', started: false, sinceRevision: 0 } });
     expect(decide(input(A, { worker: worker({ residents: residents(leaving) }) })).kind).not.toBe('reuse');
   });
 

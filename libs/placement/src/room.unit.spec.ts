@@ -48,7 +48,7 @@ describe('room', () => {
     const planned = resident('b', { bytes: 80, phase: 'planned' });
     const leaving = {
       ...victim,
-      leaving: { by: planned.decisionId, reason: 'room' as const, started: false },
+      leaving: { by: planned.decisionId, reason: 'room' as const, started: false, sinceRevision: 0 },
     };
     const decision = {
       decisionId: planned.decisionId,

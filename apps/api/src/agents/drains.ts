@@ -17,7 +17,8 @@ export class Drains {
   readonly #calls: CallCount;
   /** Asked on the line: evictions that no decision announced. */
   readonly #asked = new Map<ResidentId, WorkerId>();
-  readonly #said = new Set<ResidentId>();
+  /** Told to the agent: by resident, since which revision it leaves. Another leaving is told again. */
+  readonly #said = new Map<ResidentId, number>();
 
   constructor(fleet: Fleet, sessions: AgentSessions, calls: CallCount) {
     this.#fleet = fleet;
@@ -40,7 +41,6 @@ export class Drains {
       onProgress: () => undefined,
       onDrainAsked: (worker, id) => {
         this.#asked.set(id, worker);
-        this.#said.delete(id);
         this.#settle(worker, id);
       },
     });
@@ -52,23 +52,20 @@ export class Drains {
 
   /** To be called when a call on the resident has ended. */
   callEnded(worker: WorkerId, id: ResidentId): void {
-    if (this.#asked.has(id) || this.#fleet.worker(worker)?.residents.get(id)?.leaving) {
-      this.#settle(worker, id);
-    }
+    this.#settle(worker, id);
   }
 
   #review(worker: WorkerId): void {
     const residents = this.#fleet.worker(worker)?.residents;
-    for (const id of [...this.#said]) if (!this.#fleet.resident(id)) this.#said.delete(id);
+    for (const id of [...this.#said.keys()]) if (!this.#fleet.resident(id)) this.#said.delete(id);
     for (const [id, of] of this.#asked) if (of === worker && !residents?.has(id)) this.#asked.delete(id);
-    for (const resident of residents?.values() ?? []) {
-      if (resident.leaving) this.#settle(worker, resident.residentId);
-      else if (!this.#asked.has(resident.residentId)) this.#said.delete(resident.residentId);
-    }
+    for (const id of residents?.keys() ?? []) this.#settle(worker, id);
   }
 
+  /** What the line asks for is told once the log says it too: the revision names which leaving is meant. */
   #settle(worker: WorkerId, id: ResidentId): void {
-    if (this.#said.has(id) || this.#calls.inFlight(id) > 0) return;
-    if (this.#sessions.sayDrained(worker, id)) this.#said.add(id);
+    const since = this.#fleet.worker(worker)?.residents.get(id)?.leaving?.sinceRevision;
+    if (since === undefined || this.#said.get(id) === since || this.#calls.inFlight(id) > 0) return;
+    if (this.#sessions.sayDrained(worker, id, since)) this.#said.set(id, since);
   }
 }

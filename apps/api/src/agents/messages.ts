@@ -23,6 +23,6 @@ export interface AgentReadings {
 export interface FromApi {
   welcome?: { apiId: string };
   heartbeat?: { at: string };
-  drained?: { residentId: string };
+  drained?: { residentId: string; sinceRevision: number };
   project?: { requestId: string; modelKey: string; artifact: string; contractJson: string };
 }

@@ -113,9 +113,9 @@ export class AgentSessions {
   }
 
   /** False when the agent is not connected; it is told again when it is back. */
-  sayDrained(worker: WorkerId, resident: ResidentId): boolean {
+  sayDrained(worker: WorkerId, resident: ResidentId, sinceRevision: number): boolean {
     const session = this.#sessions.get(worker);
-    session?.stream.send({ drained: { residentId: resident } });
+    session?.stream.send({ drained: { residentId: resident, sinceRevision } });
     return session !== undefined;
   }
 

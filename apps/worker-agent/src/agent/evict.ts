@@ -44,18 +44,19 @@ export class Evictor {
     const attempt = why.causationId;
     const named = { residentId: id, reason, ...(decisionId ? { decisionId } : {}) };
     const started = Date.now();
-    await this.#facts.worker(
+    const begun = await this.#facts.worker(
       derivedId('EvictionStarted', id, attempt),
       { type: 'EvictionStarted', data: named },
       why,
     );
+    const since = resident.leaving?.sinceRevision ?? begun.revision;
     if (decisionId === undefined) this.#line.broadcast({ drainAsked: { residentId: id } });
 
     const engine = this.#engines.get(id);
     if (engine) {
-      const drained = await this.#drained(id, started + options.deadlineMs);
+      const drained = await this.#drained(id, since, started + options.deadlineMs);
       if (!drained) {
-        const holders = this.#line.waitingFor(id).length;
+        const holders = this.#line.waitingFor(id, since).length;
         const message =
           holders > 0
             ? `${holders} api process(es) still had calls on ${resident.modelKey} after ${Math.round((Date.now() - started) / 1000)} s.`
@@ -92,8 +93,8 @@ export class Evictor {
   }
 
   /** Resolves true when every api has let go and the engine is idle; false at the deadline. */
-  async #drained(id: ResidentId, deadline: number): Promise<boolean> {
-    if (!(await this.#released(id, deadline))) return false;
+  async #drained(id: ResidentId, since: number, deadline: number): Promise<boolean> {
+    if (!(await this.#released(id, since, deadline))) return false;
     let answeredAt = Date.now();
     for (;;) {
       const engine = this.#engines.get(id);
@@ -108,7 +109,7 @@ export class Evictor {
     }
   }
 
-  #released(id: ResidentId, deadline: number): Promise<boolean> {
+  #released(id: ResidentId, since: number, deadline: number): Promise<boolean> {
     return new Promise((resolve) => {
       const settle = (value: boolean) => {
         unwatch();
@@ -117,14 +118,14 @@ export class Evictor {
       };
       const timer = setTimeout(
         () => {
-          settle(this.#line.isDrained(id));
+          settle(this.#line.isDrained(id, since));
         },
         Math.max(0, deadline - Date.now()),
       );
       const unwatch = this.#line.onChange(() => {
-        if (this.#line.isDrained(id)) settle(true);
+        if (this.#line.isDrained(id, since)) settle(true);
       });
-      if (this.#line.isDrained(id)) settle(true);
+      if (this.#line.isDrained(id, since)) settle(true);
     });
   }
 }

@@ -8,7 +8,8 @@ import { LineSession, type SessionHandlers } from './session.js';
 interface ApiLine {
   readonly api: KnownApi;
   readonly session: LineSession;
-  readonly drained: Set<ResidentId>;
+  /** By resident: the revision since which it leaves and this api has nothing on it. */
+  readonly drained: Map<ResidentId, number>;
   /** Since when there is no connection, ms; undefined while connected. */
   awaySinceMs: number | undefined;
 }
@@ -48,7 +49,7 @@ export class AgentLine {
     }
     for (const api of fleet.apis.values()) {
       if (this.#lines.has(api.apiId) || isGone(api)) continue;
-      const drained = new Set<ResidentId>();
+      const drained = new Map<ResidentId, number>();
       const line: ApiLine = {
         api,
         drained,
@@ -83,14 +84,14 @@ export class AgentLine {
   }
 
   /** Whether every api that could send calls has said that it sends none to the resident any more. */
-  isDrained(id: ResidentId): boolean {
-    return this.waitingFor(id).length === 0;
+  isDrained(id: ResidentId, sinceRevision: number): boolean {
+    return this.waitingFor(id, sinceRevision).length === 0;
   }
 
   /** The apis that have not yet said so. */
-  waitingFor(id: ResidentId): readonly ApiId[] {
+  waitingFor(id: ResidentId, sinceRevision: number): readonly ApiId[] {
     return [...this.#lines.values()]
-      .filter((line) => !line.drained.has(id) && !isGone(line.api))
+      .filter((line) => (line.drained.get(id) ?? -1) < sinceRevision && !isGone(line.api))
       .filter((line) => line.awaySinceMs === undefined || Date.now() - line.awaySinceMs < AWAY_MS)
       .map((line) => line.api.apiId);
   }
@@ -111,7 +112,8 @@ export class AgentLine {
     const line = this.#lines.get(id);
     if (!line) return;
     if (message.drained) {
-      line.drained.add(message.drained.residentId as ResidentId);
+      // A field that is 0 is left out on the wire.
+      line.drained.set(message.drained.residentId as ResidentId, message.drained.sinceRevision ?? 0);
       this.#wake();
     } else if (message.project) {
       const { project } = message;

@@ -86,7 +86,12 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
       for (const victim of data.victims) {
         residents = change(residents, victim.residentId, (r) => ({
           ...r,
-          leaving: { by: data.decisionId, reason: 'room', started: false },
+          leaving: {
+            by: data.decisionId,
+            reason: 'room',
+            started: false,
+            sinceRevision: recorded.revision,
+          },
         }));
       }
       return { ...state, residents, openDecisions: withEntry(state.openDecisions, data.decisionId, open) };
@@ -107,7 +112,12 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
         ...state,
         residents: change(state.residents, residentId, (r) => ({
           ...r,
-          leaving: { ...(decisionId ? { by: decisionId } : {}), reason, started: true },
+          leaving: {
+            ...(decisionId ? { by: decisionId } : {}),
+            reason,
+            started: true,
+            sinceRevision: r.leaving?.sinceRevision ?? recorded.revision,
+          },
         })),
       };
     }

@@ -35,7 +35,13 @@ export interface Resident {
   readonly loadStartedAt?: string;
   readonly readyAt?: string;
   /** Set from the decision that names it a victim, or its eviction: no api sends calls there any more. */
-  readonly leaving?: { readonly by?: DecisionId; readonly reason: EvictionReason; readonly started: boolean };
+  readonly leaving?: {
+    readonly by?: DecisionId;
+    readonly reason: EvictionReason;
+    readonly started: boolean;
+    /** Revision of the event that set it: tells one leaving from the next, so that an old acknowledgement counts for none. */
+    readonly sinceRevision: number;
+  };
 }
 
 export type DecisionState = 'open' | 'ready' | 'failed' | 'closed';

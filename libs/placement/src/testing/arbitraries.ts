@@ -63,7 +63,7 @@ const drawnResident = (index: number, devices: readonly DeviceId[]): fc.Arbitrar
         residentId: residentId(`resident-${index}`),
         phase: d.phase,
         ...(d.leaving === 0 && d.phase === 'ready'
-          ? { leaving: { reason: 'idle' as const, started: true } }
+          ? { leaving: { reason: 'idle' as const, started: true, sinceRevision: 0 } }
           : {}),
       });
       return {
