@@ -13,7 +13,7 @@ export interface SpoolEntry {
  * The sum covers everything after it, the last line feed too.
  */
 const MARK = 'B1 ';
-const HEADER = /^B1 ([0-9a-f]{8}) (\d+) (\d+) ([0-9a-f-]{36}) (\S+) (".*")$/;
+const HEADER = /^B1 ([0-9a-f]{8}) (\d+) (\d+) ([0-9a-f-]{36}) (\S+) (".*")$/s;
 const SUM_AT = MARK.length;
 const AFTER_SUM = SUM_AT + 9;
 const NEWLINE = 10;

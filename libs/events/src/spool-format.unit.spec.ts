@@ -28,6 +28,19 @@ describe('a spool file', () => {
     );
   });
 
+  it('takes any name of a stream, line separators that JSON leaves as they are among them', () => {
+    const odd: SpoolEntry = {
+      stream: 'calls-a b\u2028c\n"d"',
+      event: {
+        id: '0b3c9c52-8f0e-4f2e-9a55-111111111111',
+        type: 'CallStarted',
+        data: Buffer.from('{}'),
+        metadata: Buffer.from('{}'),
+      },
+    };
+    expect(parseEntries(formatEntries([odd]))).toEqual({ entries: [odd], damaged: [] });
+  });
+
   it('cut anywhere gives every whole record before the cut, and says what is damaged', () => {
     fc.assert(
       fc.property(entries, fc.nat(), (list, where) => {
