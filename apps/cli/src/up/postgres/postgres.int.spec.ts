@@ -55,6 +55,8 @@ it('keeps the socket in the temp folder when the path is too long for one', asyn
   const server = await start(folder);
   expect(server.url).toContain(encodeURIComponent(join(tmpdir(), 'berth-')));
   expect(await ask(server.url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
+  await server.stop();
+  rmSync(new URL(server.url).searchParams.get('host')!, { recursive: true });
 });
 
 it('comes back with every acknowledged row after a SIGKILL of the server', async () => {
