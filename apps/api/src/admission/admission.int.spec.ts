@@ -179,6 +179,8 @@ describe('admission on a real log, with room for one model', () => {
     await prime('chat-a');
     const { residentId } = (await decisions('chat-a')).at(-1)!;
     const before = stand.agent.drained.length;
+    // As the agent does it: the fact first, then the question on the line.
+    await stand.agent.fact({ type: 'EvictionStarted', data: { residentId, reason: 'idle' } });
     stand.agent.say({ drainAsked: { residentId } });
     await eventually('the drain', () => (stand.agent.drained.length > before ? true : undefined));
     expect(stand.agent.drained.at(-1)).toBe(residentId);
