@@ -11,6 +11,15 @@ export interface FailedMessage {
   readonly message: string;
 }
 
+/** To a process that was started held: what it was still to be told, and that it may start. */
+export interface GoMessage {
+  readonly berth: 'go';
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Set by a supervisor that starts a process before what it needs is there: its code is loaded meanwhile. */
+export const HELD = 'HELD_BY_SUPERVISOR';
+
 export interface Running {
   /** Told to the supervisor when the process serves. */
   readonly details: Readonly<Record<string, string | number | boolean>>;
@@ -59,6 +68,9 @@ export async function runProcess(name: string, log: Logger, start: () => Promise
   process.on('SIGTERM', () => stop('signal'));
   if (process.connected) process.on('disconnect', () => stop('orphaned'));
   try {
+    if (process.connected && process.env[HELD] !== undefined) {
+      Object.assign(process.env, await told(() => wanted));
+    }
     running = await start();
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
@@ -71,6 +83,24 @@ export async function runProcess(name: string, log: Logger, start: () => Promise
   tell({ berth: 'ready', details: running.details });
   log.info(running.details, `${name} ready`);
   if (wanted) stop(wanted);
+}
+
+/** Waits for the supervisor's word; a process that is asked to stop before it began has nothing to end. */
+function told(stopWanted: () => StopReason | undefined): Promise<GoMessage['env']> {
+  return new Promise((resolve) => {
+    const leave = () => process.exit(0);
+    if (stopWanted() !== undefined) leave();
+    process.once('SIGTERM', leave);
+    process.once('disconnect', leave);
+    const hear = (message: GoMessage | null) => {
+      if (message?.berth !== 'go') return;
+      process.off('message', hear);
+      process.off('SIGTERM', leave);
+      process.off('disconnect', leave);
+      resolve(message.env);
+    };
+    process.on('message', hear);
+  });
 }
 
 function tell(message: ReadyMessage | FailedMessage): void {

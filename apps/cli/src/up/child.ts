@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import type { FailedMessage, ReadyMessage } from '#runtime/lifecycle.js';
+import { HELD, type FailedMessage, type GoMessage, type ReadyMessage } from '#runtime/lifecycle.js';
 import { type LogFiles, sizeOf, tailFrom } from './log-files.js';
 import type { Details, Launched } from './service.js';
 import { waitFor } from './wait.js';
@@ -12,7 +12,10 @@ export interface ChildOptions {
   readonly args: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly logs: LogFiles;
+  /** Counted from when it may start. */
   readonly readyWithinMs: number;
+  /** What it needs beyond `env`, once that is known: it is started held, and loads its code meanwhile. */
+  readonly later?: Promise<Readonly<Record<string, string>>>;
 }
 
 /** A Node process with a line to us: it says when it is ready, and stops by itself when we are gone. */
@@ -21,7 +24,7 @@ export function launchChild(options: ChildOptions): Launched {
   const from = sizeOf(logs.prepare(name));
   const log = logs.open(name);
   const child = fork(options.script, [...options.args], {
-    env: options.env,
+    env: { ...options.env, ...(options.later === undefined ? {} : { [HELD]: '1' }) },
     execArgv: [],
     stdio: ['ignore', log, log, 'ipc'],
   });
@@ -44,9 +47,20 @@ export function launchChild(options: ChildOptions): Launched {
     });
   });
   const ready = new Promise<Details>((resolve, reject) => {
-    const timer = setTimeout(() => {
-      reject(new Error(`it was not ready within ${Math.round(options.readyWithinMs / 1000)} s${tail()}`));
-    }, options.readyWithinMs);
+    let timer: NodeJS.Timeout | undefined;
+    const startClock = () => {
+      timer = setTimeout(() => {
+        reject(new Error(`it was not ready within ${Math.round(options.readyWithinMs / 1000)} s${tail()}`));
+      }, options.readyWithinMs);
+    };
+    if (options.later === undefined) startClock();
+    else {
+      options.later.then((env) => {
+        if (over) return;
+        startClock();
+        child.send({ berth: 'go', env } satisfies GoMessage);
+      }, reject);
+    }
     child.on('message', (message: ReadyMessage | FailedMessage | null) => {
       if (message?.berth === 'ready') {
         clearTimeout(timer);

@@ -18,7 +18,7 @@ export interface ServiceContext {
 export function appService(
   context: ServiceContext,
   app: Pick<Service, 'name' | 'title' | 'stopWithinMs'>,
-  urls: () => Readonly<Record<string, string>>,
+  urls: Promise<Readonly<Record<string, string>>>,
 ): Service {
   // A port that was free to choose stays the same over restarts: clients know it.
   let port: Readonly<Record<string, string>> = {};
@@ -29,7 +29,8 @@ export function appService(
         name: app.name,
         script: context.script,
         args: [app.name],
-        env: { ...context.env, ...urls(), ...port },
+        env: { ...context.env, ...port },
+        later: urls,
         logs: context.logs,
         readyWithinMs: context.readyWithinMs,
       });

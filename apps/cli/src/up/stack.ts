@@ -36,23 +36,24 @@ export class Stack {
     const { context, reporter, eventstoreUrl, databaseUrl } = this.#options;
     const log = eventNodeService(context);
     const views = postgresService(context, (line) => reporter.line(line));
-    await this.#all([
+    const servers = this.#all([
       ...(eventstoreUrl === undefined ? [log] : []),
       ...(databaseUrl === undefined ? [views] : []),
     ]);
-    // Asked to stop meanwhile: nothing more may be started behind the back of the one that stops.
-    if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
-    const urls = () => ({
+    // The apps load their code while the servers start, and are told the addresses once these are there.
+    const urls = servers.then(() => ({
       EVENTSTORE_URL: eventstoreUrl ?? log.connection(),
       DATABASE_URL: databaseUrl ?? views.url(),
-    });
-    const [, , api] = await this.#all([
+    }));
+    const apps = this.#all([
       appService(context, { name: 'projector', title: 'projector', stopWithinMs: 10_000 }, urls),
       // It ends its engines, each with a time of its own.
       appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urls),
       // Answers that are being written are finished.
       appService(context, { name: 'api', title: 'api', stopWithinMs: 15_000 }, urls),
     ]);
+    const [, [, , api]] = await Promise.all([servers, apps]);
+    if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
     return api ?? {};
   }
 

@@ -1,4 +1,6 @@
 import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import type { EngineOnWorker, MeasuredMemory } from '#domain/events/worker-events.js';
 import { RAM } from '#domain/ids.js';
@@ -54,13 +56,23 @@ export class BuiltInDriver implements EngineDriver {
       if (!existsSync(script('child.js'))) {
         throw new Error(`${script('child.js')} is missing; build Berth first (npm run build)`);
       }
-      await this.#projectors.processBytes();
+      await this.#loadOnce();
       return { kind: this.kind, ...builtInVersion(), capabilities: ['chat', 'embedding', 'rerank', 'slots'] };
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       this.options.log.error({ engine: this.kind }, `the built-in engine cannot be used: ${why}`);
       return undefined;
     }
+  }
+
+  /** Loading the library is the proof that it runs here: once for each build, Node and processor, as it takes a second. */
+  async #loadOnce(): Promise<void> {
+    const proof = join(this.#folder.path, 'built-in.proved');
+    const subject = `${builtInVersion().build} node ${process.versions.node} ${cpus()[0]?.model ?? process.arch}\n`;
+    const proved = await readFile(proof, 'utf8').catch(() => undefined);
+    if (proved === subject) return;
+    await this.#projectors.processBytes();
+    await writeFile(proof, subject, { mode: 0o600 });
   }
 
   async project(
