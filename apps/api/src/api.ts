@@ -90,15 +90,11 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     logger,
     now,
   });
-  await fleet.start();
-  const nest = await startNest({
-    gateway,
-    admission,
-    sessions,
-    lineToken: agentLineToken(config.home),
-    config,
-    logger,
-  });
+  // Nobody is served before both are there; the one waits for the log, the other takes the processor.
+  const [nest] = await Promise.all([
+    startNest({ gateway, admission, sessions, lineToken: agentLineToken(config.home), config, logger }),
+    fleet.start(),
+  ]);
   await registerApi(log, { apiId: id, agentLine: nest.agentLine, version, now });
   const server: Server = nest.server;
   await listen(server, config.host, config.port);
