@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { expectInvariants, openLogOf, readWholeLog } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';

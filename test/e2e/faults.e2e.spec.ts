@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type BerthEvent, type DataOf, type BerthEventType, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, DataOf, BerthEventType, Recorded } from '#domain/events/index.js';
 import { damage, expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { expectInvariants, openLogOf, readWholeLog } from '../support/log.js';
 import {

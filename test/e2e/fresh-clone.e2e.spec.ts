@@ -60,7 +60,7 @@ describe('npm start on a fresh clone', () => {
       // A network of its own is entered to call into it.
       const enter = offline && root ? ['nsenter', `--net=/proc/${String(child.pid)}/ns/net`] : [];
       const [file, ...args] = [...enter, 'sh', '-c', line];
-      return (await sh(file!, args)).stdout;
+      return (await sh(file, args)).stdout;
     };
     const stop = async (): Promise<void> => {
       process.kill(-child.pid!, 'SIGINT');

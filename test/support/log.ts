@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { type BerthEvent, type Recorded } from '#domain/events/index.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import { openEventLog } from '#events/connect.js';
-import { type EventLog } from '#events/event-log.js';
+import type { EventLog } from '#events/event-log.js';
 import { packageRoot } from '#runtime/process-info.js';
 
 const PREFIXES = ['worker-', 'calls-', 'history-', 'catalog-', 'fleet-', 'log-identity'];
