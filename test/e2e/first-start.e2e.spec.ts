@@ -126,6 +126,12 @@ describe('berth up on an empty machine', () => {
     expect(explained.split('\n').every((line) => line.length <= 100)).toBe(true);
   });
 
+  it('checks and copies the log while it is in use', async () => {
+    expect(await berth('log', 'check')).toContain('Every invariant holds.');
+    expect(await berth('log', 'verify')).toContain('The log is sound');
+    expect(await berth('log', 'backup', join(stack.home, 'copy'))).toContain('Copied the log');
+  });
+
   it('stops everything in order at Ctrl-C and leaves no process behind', async () => {
     const before = childrenOf(stack.process.pid!).map((p) => p.pid);
     expect(before.length).toBeGreaterThanOrEqual(5);

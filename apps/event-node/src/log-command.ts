@@ -1,8 +1,9 @@
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf, StartError } from './errors.js';
 import { backup, restore, scavenge, verify } from './maintenance.js';
 
-const USAGE = `Usage: berth log TASK --data DIR
+const USAGE = `Usage: berth log TASK [--data DIR]     DIR: the log's folder (BERTH_HOME/event-node)
 
   backup FOLDER    copy the log while it is in use
   restore FOLDER   put a backup where no log is; the node must not run
@@ -25,7 +26,8 @@ async function run(): Promise<number> {
     options: { data: { type: 'string' } },
   });
   const [task = '', folder] = positionals;
-  const { data } = values;
+  const home = process.env['BERTH_HOME'];
+  const data = values.data ?? (home ? join(home, 'event-node') : undefined);
   if (!data) throw new StartError(`--data DIR is missing: where is the log?\n\n${USAGE}`);
   const named = () => {
     if (!folder) throw new StartError(`The folder is missing.\n\n${USAGE}`);

@@ -29,6 +29,34 @@ const program = (command: Omit<Command, 'run'>, main: string, settings: readonly
   },
 });
 
+/** Tasks on the log: its invariants are checked through any server, the rest is the embedded node's own. */
+const log: Command = {
+  name: 'log',
+  usage: 'log check|verify|backup FOLDER|restore FOLDER|scavenge',
+  summary: 'check, copy, restore or compact the event log',
+  details: [
+    'check [--at-rest]  the invariants that every log of Berth must satisfy; at rest: nothing may be left open',
+    'verify             order, gaps and structure of the embedded log',
+    'backup FOLDER      copy the embedded log while it is in use',
+    'restore FOLDER     put a backup where no log is; Berth must not run',
+    'scavenge           remove what retention hides',
+    'The embedded log is that of BERTH_HOME; --data DIR names another.',
+  ].join('\n'),
+  group: 'other',
+  run: (argv) => {
+    const { flags, rest } = takeFlags(argv, ['home', 'eventstore-url', 'config']);
+    const env = settingsEnvironment(loadSettings(flags));
+    const [task, ...args] = rest;
+    const isCheck = task === 'check';
+    return Promise.resolve<Outcome>({
+      kind: 'run',
+      main: isCheck ? 'libs/events/src/check/command.js' : 'apps/event-node/src/log-command.js',
+      args: isCheck ? args : rest,
+      env,
+    });
+  },
+};
+
 export const PROCESSES: readonly Command[] = [
   process_(
     'api',
@@ -78,4 +106,5 @@ export const PROCESSES: readonly Command[] = [
     'apps/worker-agent/src/make-model/main.js',
     [],
   ),
+  log,
 ];

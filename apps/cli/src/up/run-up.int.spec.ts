@@ -32,7 +32,7 @@ else if (CRASH === name) { console.log('the last words'); process.exit(3); }
 else if (name === 'event-node') {
   const data = args[args.indexOf('--data') + 1];
   mkdirSync(data, { recursive: true });
-  writeFileSync(data + '/connection', 'esdb://u:p@127.0.0.1:4711');
+  for (const role of ['api', 'agent', 'projector']) writeFileSync(data + '/connection-' + role, 'esdb://u:p@127.0.0.1:4711');
   const asked = Number(args[args.indexOf('--port') + 1]);
   ready({ port: asked === 0 ? 4711 : asked });
 } else if (name === 'api') {

@@ -46,14 +46,15 @@ export function appService(
 }
 
 /** The embedded event log; its port stays the same over restarts, because the others know it by its address. */
-export function eventNodeService(context: ServiceContext): Service & { connection(): string } {
+export function eventNodeService(context: ServiceContext): Service & { connection(role: string): string } {
   const data = join(context.home, 'event-node');
   let port = 0;
   return {
     name: 'event-node',
     title: 'event log',
     stopWithinMs: 10_000,
-    connection: () => readFileSync(join(data, 'connection'), 'utf8').trim(),
+    // Each process gets the credential of its own role: what it has no business writing, it cannot write.
+    connection: (role) => readFileSync(join(data, `connection-${role}`), 'utf8').trim(),
     launch: () => {
       const run = launchChild({
         name: 'event-node',

@@ -41,16 +41,23 @@ export class Stack {
       ...(databaseUrl === undefined ? [views] : []),
     ]);
     // The apps load their code while the servers start, and are told the addresses once these are there.
-    const urls = servers.then(() => ({
-      EVENTSTORE_URL: eventstoreUrl ?? log.connection(),
-      DATABASE_URL: databaseUrl ?? views.url(),
-    }));
+    const urlsFor = async (role: string) => {
+      await servers;
+      return {
+        EVENTSTORE_URL: eventstoreUrl ?? log.connection(role),
+        DATABASE_URL: databaseUrl ?? views.url(),
+      };
+    };
     const apps = this.#all([
-      appService(context, { name: 'projector', title: 'projector', stopWithinMs: 10_000 }, urls),
+      appService(
+        context,
+        { name: 'projector', title: 'projector', stopWithinMs: 10_000 },
+        urlsFor('projector'),
+      ),
       // It ends its engines, each with a time of its own.
-      appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urls),
+      appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urlsFor('agent')),
       // Answers that are being written are finished.
-      appService(context, { name: 'api', title: 'api', stopWithinMs: 15_000 }, urls),
+      appService(context, { name: 'api', title: 'api', stopWithinMs: 15_000 }, urlsFor('api')),
     ]);
     const [, [, , api]] = await Promise.all([servers, apps]);
     if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');

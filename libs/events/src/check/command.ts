@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openEventLog } from '../connect.js';
+import { checkInvariants } from './invariants.js';
+
+/**
+ * `berth log check [--at-rest]`: holds the log at EVENTSTORE_URL, or the embedded one of a Berth that runs, against the
+ * invariants of the catalogue. Exit codes: 0 all hold, 1 one does not or the log is out of reach.
+ */
+async function run(): Promise<number> {
+  const atRest = process.argv.slice(2).includes('--at-rest');
+  const log = openEventLog({ url: address(), by: 'cli', now: Date.now });
+  try {
+    const violations = await checkInvariants(log, { atRest });
+    for (const { invariant, stream, revision, message } of violations) {
+      process.stdout.write(`invariant ${invariant}, ${stream} at ${revision}: ${message}\n`);
+    }
+    process.stdout.write(
+      violations.length === 0
+        ? 'Every invariant holds.\n'
+        : `${violations.length} violations of the invariants.\n`,
+    );
+    return violations.length === 0 ? 0 : 1;
+  } finally {
+    await log.close();
+  }
+}
+
+function address(): string {
+  const { EVENTSTORE_URL: url, BERTH_HOME: home } = process.env;
+  if (url !== undefined && url !== '') return url;
+  try {
+    return readFileSync(join(home ?? '', 'event-node', 'connection'), 'utf8').trim();
+  } catch {
+    throw new Error(
+      `There is no event log below ${home ?? 'BERTH_HOME'}. Start Berth there with \`berth up\`, or name a log in EVENTSTORE_URL.`,
+    );
+  }
+}
+
+try {
+  process.exitCode = await run();
+} catch (error) {
+  process.stderr.write(`berth: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}
