@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { type Result, err, ok } from '#domain/result.js';
-import { KIB } from '#domain/units.js';
+import { formatBytes, KIB } from '#domain/units.js';
 import type { Endpoint } from './endpoints.js';
 import { type Edit, type Entry, type TopLevel, edited, removal, topLevel, valueOf } from './top-level.js';
 
@@ -54,6 +54,24 @@ export function readCallBody(bytes: Buffer, endpoint: Endpoint): Result<CallBody
 
 const EMPTY: unknown = {};
 
+/**
+ * What this side parses is small by its nature: a field of megabytes, or nested without end, would hold up every call
+ * while it is read. Longer ones are refused; `metadata` and `user` are the caller's own, and are then left unread.
+ */
+const LONGEST_BYTES: Readonly<Record<string, number>> = {
+  model: 4 * KIB,
+  stream: 64,
+  stream_options: KIB,
+  berth: 4 * KIB,
+  max_tokens: 64,
+  max_completion_tokens: 64,
+  metadata: 16 * KIB,
+  user: 16 * KIB,
+};
+const UNREAD_WHEN_LONG = new Set(['metadata', 'user']);
+const isTooLong = ({ key, valueStart, valueEnd }: Entry): boolean =>
+  valueEnd - valueStart > (LONGEST_BYTES[key] ?? Infinity);
+
 /** Fields that this side reads: twice the same one would be read one way here and another way by the engine. */
 const OURS = new Set(['model', 'stream', 'stream_options', 'berth', 'max_tokens', 'max_completion_tokens']);
 
@@ -65,8 +83,14 @@ function readFields(
 ): Result<CallBody> {
   const value = (name: string): unknown => {
     const entry = fields.get(name);
-    return entry ? valueOf(bytes, entry) : undefined;
+    return entry && !isTooLong(entry) ? valueOf(bytes, entry) : undefined;
   };
+  for (const entry of fields.values()) {
+    if (!isTooLong(entry) || UNREAD_WHEN_LONG.has(entry.key)) continue;
+    const found = formatBytes(entry.valueEnd - entry.valueStart);
+    const limit = formatBytes(LONGEST_BYTES[entry.key] ?? 0);
+    return err(bad(`"${entry.key}" is ${found} long; at most ${limit} are taken.`, entry.key));
+  }
   const modelName = value('model');
   if (!fields.has('model')) {
     return err(bad('The body names no "model". GET /v1/models lists the names that can be called.', 'model'));

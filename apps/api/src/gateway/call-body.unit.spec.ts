@@ -57,6 +57,18 @@ describe('the body of a call', () => {
     expect(refusal(Buffer.from([0x7b, 0xff, 0x7d]))?.message).toContain('UTF-8');
   });
 
+  it('refuses fields that are small by nature and came long or nested without end, without parsing them', () => {
+    const deep = '['.repeat(1_000_000) + ']'.repeat(1_000_000);
+    for (const name of ['stream', 'stream_options', 'berth', 'max_tokens']) {
+      expect([name, refusal(`{"model":"a","${name}":${deep}}`)]).toMatchObject([
+        name,
+        { code: 'invalid_request', param: name },
+      ]);
+    }
+    expect(refusal(`{"model":${deep}}`)?.param).toBe('model');
+    expect(read(`{"model":"a","metadata":${deep},"user":"${'x'.repeat(100_000)}"}`).session).toBeUndefined();
+  });
+
   it('never says back what a caller wrote', () => {
     expect(refusal('{"secret-prompt": oops}')?.message).not.toContain('secret-prompt');
     expect(refusal('"secret-prompt"')?.message).not.toContain('secret-prompt');
