@@ -13,6 +13,11 @@ const tooLarge = (said: number | undefined): BerthError =>
     { details: { limitBytes: MAX_BODY_BYTES } },
   );
 
+const coded = (coding: string): BerthError =>
+  berthError('invalid_request', `The body is sent as "${coding}". Send it uncompressed: JSON in UTF-8.`, {
+    param: 'content-encoding',
+  });
+
 /**
  * Reads a body once. What is larger than the limit is refused as soon as that is known.
  * @returns undefined when the client left before it had sent everything.
@@ -21,6 +26,8 @@ export function readBody(req: IncomingMessage): Promise<Result<Buffer> | undefin
   const said = req.headers['content-length'];
   const length = said === undefined ? undefined : Number(said);
   if (length !== undefined && length > MAX_BODY_BYTES) return Promise.resolve(err(tooLarge(length)));
+  const coding = req.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (coding !== 'identity' && coding !== '') return Promise.resolve(err(coded(coding.slice(0, 40))));
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;

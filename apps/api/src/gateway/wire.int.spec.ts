@@ -212,6 +212,12 @@ describe('the front door over the wire', () => {
     expect(await socket.hears('body_too_large')).toContain('HTTP/1.1 413');
   });
 
+  it('says that a compressed body is not read, instead of calling it malformed', async () => {
+    const response = await chat({}, { 'content-encoding': 'gzip' });
+    expect(response.status).toBe(400);
+    expect(await errorOf(response)).toMatchObject({ param: 'content-encoding' });
+  });
+
   it('answers pipelined requests in their order', async () => {
     const socket = raw();
     socket.send(`${post(CHAT, body())}GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n`);
