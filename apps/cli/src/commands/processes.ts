@@ -1,6 +1,7 @@
 import { parseArgs, takeFlags } from '../args.js';
 import { loadSettings } from '../settings/load.js';
 import { settingsEnvironment } from '../settings/resolve.js';
+import { didYouMean } from '../nearest.js';
 import { UsageError } from '../usage-error.js';
 import { type Command, type Outcome, SETTING_FLAGS } from './command.js';
 
@@ -29,6 +30,8 @@ const program = (command: Omit<Command, 'run'>, main: string, settings: readonly
   },
 });
 
+const LOG_TASKS = ['check', 'verify', 'backup', 'restore', 'scavenge'];
+
 /** Tasks on the log: its invariants are checked through any server, the rest is the embedded node's own. */
 const log: Command = {
   name: 'log',
@@ -48,6 +51,11 @@ const log: Command = {
     const env = settingsEnvironment(loadSettings(flags));
     const [task, ...args] = rest;
     const isCheck = task === 'check';
+    if (task === undefined || !LOG_TASKS.includes(task)) {
+      throw new UsageError(
+        `\`berth log\` takes one of ${LOG_TASKS.join(', ')}${didYouMean(task ?? '', LOG_TASKS)}`,
+      );
+    }
     return Promise.resolve<Outcome>({
       kind: 'run',
       main: isCheck ? 'libs/events/src/check/command.js' : 'apps/event-node/src/log-command.js',
@@ -81,6 +89,10 @@ export const PROCESSES: readonly Command[] = [
       name: 'event-node',
       usage: 'event-node --port N --data DIR [--host H] [--insecure]',
       summary: 'the embedded event log alone',
+      details: [
+        '--port 0 takes a free one; --data holds the log, its certificates and credentials.',
+        '--insecure speaks without TLS and credentials, on loopback only.',
+      ].join('\n'),
       group: 'processes',
     },
     'apps/event-node/src/main.js',
@@ -89,8 +101,10 @@ export const PROCESSES: readonly Command[] = [
   program(
     {
       name: 'pull',
-      usage: 'pull OWNER/REPO[:FILE]',
+      usage: 'pull OWNER/REPO[:FILE|:QUANT]',
       summary: 'fetch a model from Hugging Face',
+      details:
+        'Goes on where it was cut off. HF_TOKEN is used for private models, HF_ENDPOINT names another hub.',
       group: 'models',
     },
     'apps/worker-agent/src/pull/main.js',
@@ -99,8 +113,12 @@ export const PROCESSES: readonly Command[] = [
   program(
     {
       name: 'make-model',
-      usage: 'make-model PRESET FILE [--seed N] [--size-mb N]',
-      summary: 'write a small real GGUF (chat-a, chat-b, big, moe, embed)',
+      usage: 'make-model PRESET FILE [--seed N] [--size-mb N] [--context N] [--force]',
+      summary: 'write a small real GGUF whose text is known in advance',
+      details: [
+        'Presets: chat-a, chat-b, endless, think, big, moe, embed, rerank, smoke.',
+        '--size-mb sizes big and moe, --context sets the trained context, --force overwrites.',
+      ].join('\n'),
       group: 'models',
     },
     'apps/worker-agent/src/make-model/main.js',

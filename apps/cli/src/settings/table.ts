@@ -45,7 +45,8 @@ export const SETTINGS = [
     env: 'BERTH_HOST',
     kind: { type: 'host' },
     placeholder: 'HOST',
-    summary: 'the address that the api listens on; 0.0.0.0 opens it to other machines',
+    summary:
+      'the address that the api listens on; calls from other machines are refused until there are keys',
     fallback: '127.0.0.1',
   },
   {

@@ -19,8 +19,8 @@ export async function greeting(address: string, seconds: number, gone: AbortSign
   if (chat === undefined) {
     lines.push(
       models.length === 0
-        ? 'No model was found. Fetch one with `berth pull OWNER/REPO`, or put a GGUF file into the folder of models'
-        : 'No chat model was found. Fetch one with `berth pull OWNER/REPO`, or put a GGUF file into the folder of models',
+        ? 'No model was found. Fetch one with `bin/berth pull OWNER/REPO`, or put a GGUF file into the folder of models'
+        : 'No chat model was found. Fetch one with `bin/berth pull OWNER/REPO`, or put a GGUF file into the folder of models',
       '(`berth up --print-config` shows where that is); it is found while Berth runs.',
     );
   } else {
@@ -34,11 +34,11 @@ export async function greeting(address: string, seconds: number, gone: AbortSign
       lines.push(
         '',
         `${chat.id} is only a smoke model: it is real and small, it shows that everything works, and it says nothing`,
-        'sensible. Fetch a model that does with `berth pull OWNER/REPO`.',
+        'sensible. Fetch a model that does with `bin/berth pull OWNER/REPO`.',
       );
     }
   }
-  lines.push('', '`berth status` shows what runs. Ctrl-C stops everything.');
+  lines.push('', '`bin/berth status` shows what runs. Ctrl-C stops everything.');
   return `\n${lines.join('\n')}\n`;
 }
 

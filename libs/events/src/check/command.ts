@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { BerthFailure } from '#domain/errors.js';
 import { openEventLog } from '../connect.js';
 import { checkInvariants } from './invariants.js';
 
@@ -41,6 +42,11 @@ function address(): string {
 try {
   process.exitCode = await run();
 } catch (error) {
-  process.stderr.write(`berth: ${error instanceof Error ? error.message : String(error)}\n`);
+  const said = error instanceof Error ? error.message : String(error);
+  const out = error instanceof BerthFailure && error.error.code === 'event_log_unavailable';
+  const sentence = out
+    ? 'The event log does not answer. Start Berth with `berth up`, or name a log in EVENTSTORE_URL.'
+    : said;
+  process.stderr.write(`berth: ${sentence}\n`);
   process.exitCode = 1;
 }
