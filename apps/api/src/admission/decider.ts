@@ -50,7 +50,10 @@ export interface DeciderOptions {
 }
 
 /** A log that does not answer is waited for this long before calls that need a placement are told so. */
-const LOG_GRACE_MS = 1500;
+const LOG_GRACE_MS = 5000;
+const LOG_RETRY_MS = 500;
+/** Longer than an append's own deadline and its one repetition: failures this close are one outage. */
+const SAME_TROUBLE_MS = 15_000;
 /** An agent that restarts, or that has not yet dialled a new api, is waited for this long. */
 const AGENT_GRACE_MS = 15_000;
 const APPEND_DEADLINE_MS = 2000;
@@ -67,7 +70,8 @@ export class Decider {
   readonly #projecting = new Set<string>();
   readonly #unprojectable = new Map<string, Map<string, number>>();
   #reading = false;
-  #logTroubleUntilMs = 0;
+  /** Since when the log has not taken or given what a placement needs, and when that was last seen. */
+  #trouble: { readonly sinceMs: number; readonly lastMs: number } | undefined;
 
   constructor(options: DeciderOptions) {
     this.#o = options;
@@ -83,11 +87,13 @@ export class Decider {
       const message = `The model "${key}" is no longer on any worker's disk.`;
       return { kind: 'refused', error: berthError('model_not_found', message, { param: 'model' }) };
     }
-    const away = fleet.logAwaySinceMs;
-    if (now() < this.#logTroubleUntilMs || (away !== undefined && now() - away > LOG_GRACE_MS)) {
-      return { kind: 'refused', error: logUnavailable(key) };
+    const outage = this.#outage();
+    if (outage !== undefined) {
+      // A log that is back within seconds costs a call its wait, as a load does, and not its answer.
+      return now() - outage.sinceMs > LOG_GRACE_MS
+        ? { kind: 'refused', error: logUnavailable(key) }
+        : { kind: 'wait', why: 'the event log is being reached again', againInMs: LOG_RETRY_MS };
     }
-    if (away !== undefined) return { kind: 'queued', why: 'the event log is being reached again' };
     const workers = have.flatMap((id) => fleet.worker(id) ?? []).filter((w) => w.registered && !w.lost);
     const connected = workers.filter((w) => sessions.isConnected(w.workerId));
     if (connected.length === 0) return this.#nobody(key, have);
@@ -95,6 +101,20 @@ export class Decider {
     const options = connected.map((worker) => this.#on(worker, wanted, ticket, queue));
     const [best] = options.sort((a, b) => rank(a.outcome) - rank(b.outcome));
     return best ? this.#follow(best, wanted) : this.#nobody(key, have);
+  }
+
+  #troubled(): void {
+    const lastMs = this.#o.now();
+    const before = this.#trouble;
+    const goesOn = before !== undefined && lastMs - before.lastMs < SAME_TROUBLE_MS;
+    this.#trouble = { sinceMs: goesOn ? before.sinceMs : lastMs, lastMs };
+  }
+
+  /** Between two tries of the log: it is known to be away, or failed a moment ago. */
+  #outage(): { readonly sinceMs: number } | undefined {
+    const away = this.#o.fleet.logAwaySinceMs;
+    if (away !== undefined) return { sinceMs: away };
+    return this.#trouble && this.#o.now() - this.#trouble.lastMs < LOG_RETRY_MS ? this.#trouble : undefined;
   }
 
   #on(worker: WorkerState, wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): OnWorker {
@@ -181,10 +201,11 @@ export class Decider {
         }
         if (!outcome.ok && outcome.error.kind !== 'conflict') {
           logger.warn({ worker: id, why: outcome.error.message }, 'a decision could not be written');
-          this.#logTroubleUntilMs = this.#o.now() + LOG_GRACE_MS;
+          this.#troubled();
           return;
         }
         await fleet.catchUpWorker(id);
+        this.#trouble = undefined;
         const newer = fleet.worker(id);
         // Others wrote first. When this decision is among what they wrote before, it is done; when its plan still stands
         // against the newer state it is written again; else its call is decided anew.
@@ -194,7 +215,7 @@ export class Decider {
       }
     } catch (error) {
       logger.warn({ err: error, worker: id }, 'a decision was written, and could not be read back');
-      this.#logTroubleUntilMs = this.#o.now() + LOG_GRACE_MS;
+      this.#troubled();
     } finally {
       this.#deciding.delete(id);
       this.#o.onSettled();
@@ -269,7 +290,7 @@ export class Decider {
         .refresh(stale)
         .catch((error: unknown) => {
           this.#o.logger.warn({ err: error }, 'the histories of calls could not be read');
-          this.#logTroubleUntilMs = this.#o.now() + LOG_GRACE_MS;
+          this.#troubled();
         })
         .finally(() => {
           this.#reading = false;
