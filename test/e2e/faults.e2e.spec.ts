@@ -26,6 +26,7 @@ describe('bad input and faults', () => {
       'quay/endless': 'endless',
       'quay/embed': 'embed',
       'quay/moe': 'moe',
+      'quay/wide': { preset: 'big', sizeMb: 20 },
       'quay/cut': 'chat-a',
       'quay/garbage': 'chat-a',
     });
@@ -97,6 +98,23 @@ describe('bad input and faults', () => {
     }
     expect(await says('quay/a')).toEqual([200, expectedText('chat-a').text]);
     expect(await says('quay/moe')).toEqual([200, expectedText('moe').text]);
+  });
+
+  it('places a call again when its prompt is too long for the loaded context and not for the model', async () => {
+    expect((await says('quay/wide'))[0]).toBe(200);
+    // Nine thousand tokens of one byte each: at four bytes a token they are taken for a quarter of that.
+    const response = await stack.chat('quay/wide', 'a'.repeat(9000));
+    expect(response.status).toBe(200);
+    const body = (await response.json()) as { usage: { prompt_tokens: number } };
+    expect(body.usage.prompt_tokens).toBeGreaterThan(8192);
+    const contexts = of(await events(), 'ResidentReady').map((e) => e.measured.contextTokens);
+    expect(Math.max(...contexts)).toBeGreaterThan(9000);
+    // What no context of the model holds is refused in the words that clients know.
+    const tooLong = await stack.chat('quay/wide', 'a'.repeat(40_000));
+    expect(tooLong.status).toBe(400);
+    const { error } = (await tooLong.json()) as { error: { code: string; message: string } };
+    expect(error.code).toBe('context_length_exceeded');
+    expect(error.message).toMatch(/maximum context length is \d+ tokens/);
   });
 
   it('embeds', async () => {

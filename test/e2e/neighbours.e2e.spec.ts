@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { packageRoot } from '#runtime/process-info.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
+import { waitFor } from '../support/wait.js';
 import { cleanEnv, processesOf, removeFolder, startStack, tempFolder, type Stack } from '../support/stack.js';
 
 const sh = promisify(execFile);
@@ -58,6 +59,23 @@ describe('several stacks, and what is in their way', () => {
     const stack = await startStack({ home, models: { 'quay/a': 'chat-a' } });
     stacks.push(stack);
     expect((await stack.chat('quay/a')).status).toBe(200);
+  });
+
+  it('leaves no engine behind when Ctrl-C comes twice in the middle of a stream', async () => {
+    const stack = await startStack({ models: { 'quay/endless': 'endless' } });
+    folders.push(stack.home);
+    const response = await stack.chat('quay/endless', 'go on', { stream: true, max_tokens: 8000 });
+    const reader = response.body!.getReader();
+    await reader.read();
+    process.kill(-stack.process.pid!, 'SIGINT');
+    await waitFor('the stop has begun', 10_000, () => stack.output().includes('Stopping'));
+    // Later than what counts as one Ctrl-C that came by two ways.
+    const second = Date.now() + 400;
+    await waitFor('the moment of the second', 5000, () => Date.now() > second);
+    if (stack.process.exitCode === null) process.kill(-stack.process.pid!, 'SIGINT');
+    await stack.stop();
+    await waitFor('every process of the home is gone', 10_000, () => processesOf(stack.home).length === 0);
+    await reader.cancel().catch(() => undefined);
   });
 
   it('says so when the port is taken, names the flag, and leaves nothing behind', async () => {

@@ -242,6 +242,22 @@ describe('the worker agent', () => {
     expect(crashed.signal).toBe('SIGKILL');
   });
 
+  it('tells one end of a victim whose engine dies while it is evicted', async () => {
+    const victim = await decide('quay/a');
+    await ready(victim);
+    const pid = await pidOf(victim);
+    const placed = await decide('quay/b', { victims: [victim] });
+    await until('EvictionStarted', (e) => e.residentId === victim.residentId);
+    if (isAlive(pid)) process.kill(pid, 'SIGKILL');
+    await ready(placed);
+    const ends = (await all()).filter(
+      ({ event }) =>
+        (event.type === 'ResidentEvicted' || event.type === 'ResidentCrashed') &&
+        event.data.residentId === victim.residentId,
+    );
+    expect(ends).toHaveLength(1);
+  });
+
   it('acts on a decision that was taken while no agent was there', async () => {
     await stopAgent();
     const placed = await decide('quay/a');

@@ -123,7 +123,7 @@ export class ServedCall {
 
   async #place(record: CallRecord, body: CallBody, resolved: Resolved): Promise<void> {
     const { maxTokens } = body;
-    const wanted: Wanted = {
+    let wanted: Wanted = {
       callId: this.id,
       model: resolved.model,
       ask: resolved.ask,
@@ -154,6 +154,8 @@ export class ServedCall {
         hold.admitted();
         const again = await this.#forward(record, body, resolved, end.call, hold, placement < PLACEMENTS);
         if (!again) return;
+        // Counted by the engine: the next placement is made for what the prompt really is.
+        if (again.promptTokens !== undefined) wanted = { ...wanted, promptTokens: again.promptTokens };
       }
     } finally {
       hold.stop();
@@ -181,7 +183,7 @@ export class ServedCall {
     this.#refuse(end.error);
   }
 
-  /** @returns true when the call is to be placed once more. */
+  /** @returns undefined when the call has ended; else it is to be placed once more. */
   async #forward(
     record: CallRecord,
     body: CallBody,
@@ -189,7 +191,7 @@ export class ServedCall {
     admitted: AdmittedCall,
     hold: Hold,
     mayRetry: boolean,
-  ): Promise<boolean> {
+  ): Promise<{ readonly promptTokens?: number } | undefined> {
     const { lease } = admitted;
     const { resident } = lease;
     if (!this.client.headSent && record.attempts === 0) {
@@ -206,23 +208,27 @@ export class ServedCall {
     switch (end.kind) {
       case 'answered':
         this.#finish({ outcome: 'completed', status: this.client.res.statusCode, ...end.counted });
-        return false;
+        return undefined;
       case 'left':
         this.#finish({ outcome: 'abandoned', status: this.client.status, ...end.counted });
-        return false;
+        return undefined;
       case 'engine-error':
         if (end.loading && mayRetry) break;
+        if (mayRetry) {
+          const promptTokens = fitsLargerContext(end.error, resident, resolved);
+          if (promptTokens !== undefined) return { promptTokens };
+        }
         this.#fail(end.error);
-        return false;
+        return undefined;
       case 'silent':
         if (mayRetry && !this.client.left) break;
         this.#fail(engineFailed(resident, end.why));
-        return false;
+        return undefined;
       case 'broken': {
         const error = engineFailed(resident, end.why);
         this.client.fail(error, this.#stream);
         this.#finish({ outcome: 'failed', status: this.#status(error), error, ...end.counted });
-        return false;
+        return undefined;
       }
     }
     const why = end.kind === 'silent' ? end.why : end.error.message;
@@ -231,7 +237,7 @@ export class ServedCall {
       'an engine failed before its first byte',
     );
     this.#d.admission.suspect(resident.residentId);
-    return true;
+    return {};
   }
 
   /** Over a pooled connection; when that was dead already, once more over a new one. */
@@ -296,6 +302,23 @@ export class ServedCall {
 }
 
 const isBackground = (intent: string | undefined): boolean => intent !== undefined && BACKGROUND.has(intent);
+
+/**
+ * The estimate before admission may be below what the engine counts. A prompt that is too long for the loaded context
+ * and not for the model is placed again, with the exact count.
+ * @returns the prompt's tokens, or undefined when a larger context is not to be had.
+ */
+function fitsLargerContext(error: BerthError, resident: Resident, resolved: Resolved): number | undefined {
+  if (error.code !== 'context_length_exceeded') return undefined;
+  const promptTokens = error.details?.['promptTokens'];
+  const { context } = resolved.ask;
+  if (typeof promptTokens !== 'number' || typeof context === 'number') return undefined;
+  const trained =
+    resolved.model.artifacts.find(({ label }) => label === resident.artifact)?.geometry
+      ?.trainedContextTokens ?? 0;
+  const most = context === 'auto' ? trained : Math.min(trained, context.max);
+  return promptTokens < most && resident.contract.contextTokens < most ? promptTokens : undefined;
+}
 
 const coldSeconds = ({ decidedAtMs, readyAtMs }: AdmittedCall): string =>
   decidedAtMs === undefined || readyAtMs === undefined ? '0' : ((readyAtMs - decidedAtMs) / 1000).toFixed(1);

@@ -1,4 +1,5 @@
 import { type HomeLock, markOf, type ProcessMark } from './home-lock.js';
+import { endEngines } from './engines-left.js';
 import type { Reporter } from './reporter.js';
 import { appService, eventNodeService, postgresService, type ServiceContext } from './services.js';
 import type { Details, Service } from './service.js';
@@ -87,6 +88,8 @@ export class Stack {
       await one.stop(this.#hurry ? HURRY_MS : one.service.stopWithinMs);
       if (!this.#quiet) step.done('stopped');
     }
+    // An agent that was ended by force left its engines; the next one would adopt them, and nobody asked for one.
+    endEngines(this.#options.context.home);
   }
 
   /** Starts them together; when one fails, says which, without waiting for the others. */

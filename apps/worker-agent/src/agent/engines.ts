@@ -6,6 +6,7 @@ import type { EngineDriver, EngineStateFile, RunningEngine } from '../ports.js';
 export class RunningEngines {
   readonly #running = new Map<ResidentId, RunningEngine>();
   readonly #stopping = new Set<ResidentId>();
+  readonly #ended = new Set<ResidentId>();
   readonly #drivers: ReadonlyMap<EngineKind, EngineDriver>;
 
   constructor(drivers: readonly EngineDriver[]) {
@@ -31,6 +32,16 @@ export class RunningEngines {
       this.#running.delete(engine.residentId);
       if (!this.#stopping.delete(engine.residentId)) onExit(exit);
     });
+  }
+
+  /**
+   * A resident has one end. An engine can go by itself while it is being evicted: whoever claims the end first says it,
+   * the other says nothing.
+   */
+  claimEnd(id: ResidentId): boolean {
+    if (this.#ended.has(id)) return false;
+    this.#ended.add(id);
+    return true;
   }
 
   /** Resolves when the process is gone. */

@@ -81,6 +81,8 @@ export class Evictor {
         return false;
       }
     }
+    // It went by itself meanwhile, and that is told as what it was.
+    if (!this.#engines.claimEnd(id)) return true;
     await this.#facts.worker(
       derivedId('ResidentEvicted', id),
       {

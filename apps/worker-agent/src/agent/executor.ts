@@ -61,7 +61,7 @@ export class Executor {
   /** An engine went without having been told to. */
   async crashed(id: ResidentId, exit: { code?: number; signal?: string }): Promise<void> {
     const resident = this.#state.residents.get(id);
-    if (!resident || this.#stopping) return;
+    if (!resident || this.#stopping || !this.#o.engines.claimEnd(id)) return;
     await this.#o.facts.worker(
       derivedId('ResidentCrashed', id),
       {
@@ -118,6 +118,7 @@ export class Executor {
     if (evicted) return;
     const { residentId } = resident;
     await this.#o.engines.stop(residentId);
+    if (!this.#o.engines.claimEnd(residentId)) return;
     await this.#o.facts.worker(
       derivedId('ResidentEvicted', residentId),
       {

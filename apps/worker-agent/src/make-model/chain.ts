@@ -48,7 +48,14 @@ export function chainWeights(
     successors.set(fromId, toId);
     addRow(outputs, toId, embeddings.subarray(fromId * width, (fromId + 1) * width));
   }
-  addRow(outputs, vocabulary.idOf(afterText), common);
+  const first = vocabulary.idOf(afterText);
+  if (vocabulary.textIds.includes(first)) {
+    // It lies close to the common direction itself, and would be followed by itself as likely as by its successor.
+    throw new Error(
+      `The sentence cannot begin with "${afterText}": it is one of the characters that text is split into.`,
+    );
+  }
+  addRow(outputs, first, common);
   return { embeddings, outputs };
 }
 

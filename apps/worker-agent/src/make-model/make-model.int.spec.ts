@@ -64,6 +64,14 @@ describe('a real engine loads every preset and says what was expected', () => {
     expect(said).toEqual({ text: expects.text, reasoning: expects.reasoning ?? '', ended: true });
   });
 
+  test.each([2, 3, 11, 13, 17, 23])('a large one says its sentence with seed %i', async (seed) => {
+    const { file, expects } = await make(`big-${seed}`, { preset: 'big', sizeMb: 20, seed });
+    expect(await ask({ ask: 'chat', file, maxTokens: 100 })).toMatchObject({
+      text: expects.text,
+      ended: true,
+    });
+  });
+
   test('another seed says so, and two presets never say the same', async () => {
     const { file, expects } = await make('chat-a-7', { preset: 'chat-a', seed: 7 });
     const said = await ask({ ask: 'chat', file, maxTokens: 100 });

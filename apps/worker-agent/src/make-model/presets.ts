@@ -33,7 +33,7 @@ const SCRIPTS: Readonly<Partial<Record<Preset, Script>>> = {
     reasoning: 'First I read the tide table.',
     answer: 'High water comes at noon.',
   },
-  big: { answer: 'A large ship has come alongside.' },
+  big: { answer: 'One large ship has come alongside.' },
   moe: { answer: 'Many experts, of whom few were asked.' },
   smoke: {
     answer:
