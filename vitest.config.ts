@@ -8,6 +8,8 @@ const shared = {
   ssr: { resolve: { conditions: ['source'], externalConditions: ['node'] } },
 } as const;
 
+const setupFiles = ['test/support/fast-check.ts'];
+
 const places = (weight: string) => [
   `libs/**/*.${weight}.spec.ts`,
   `apps/**/*.${weight}.spec.ts`,
@@ -23,12 +25,19 @@ export default defineConfig({
     projects: [
       {
         ...shared,
-        test: { name: 'unit', include: places('unit'), testTimeout: 30_000, sequence: { groupOrder: 0 } },
+        test: {
+          name: 'unit',
+          setupFiles,
+          include: places('unit'),
+          testTimeout: 30_000,
+          sequence: { groupOrder: 0 },
+        },
       },
       {
         ...shared,
         test: {
           name: 'int',
+          setupFiles,
           include: places('int'),
           testTimeout: 60_000,
           hookTimeout: 60_000,

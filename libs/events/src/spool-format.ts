@@ -67,8 +67,9 @@ export function parseEntries(bytes: Buffer): ParsedSpool {
       continue;
     }
     damageFrom ??= at;
-    const next = bytes.indexOf(`\n${MARK}`, at);
-    at = next < 0 ? bytes.length : next + 1;
+    // Not at line feeds only: the one before a sound record may be what was damaged. The sum tells a record from its look.
+    const next = bytes.indexOf(MARK, at + 1);
+    at = next < 0 ? bytes.length : next;
   }
   if (damageFrom !== undefined) damaged.push({ from: damageFrom, to: bytes.length });
   return { entries, damaged };

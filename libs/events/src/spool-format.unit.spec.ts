@@ -56,6 +56,16 @@ describe('a spool file', () => {
     );
   });
 
+  it('keeps the record after one whose last line feed was damaged', () => {
+    const list = fc.sample(entries, { numRuns: 20, seed: 1 }).filter((l) => l.length > 1);
+    for (const some of list) {
+      const bytes = formatEntries(some);
+      bytes.writeUInt8(0x21, formatEntries(some.slice(0, 1)).length - 1);
+      expect(parseEntries(bytes).entries).toEqual(some.slice(1));
+    }
+    expect(list.length).toBeGreaterThan(5);
+  });
+
   it('with one flipped byte loses the record that it is in and no other', () => {
     fc.assert(
       fc.property(entries, fc.nat(), fc.integer({ min: 1, max: 255 }), (list, where, flip) => {
