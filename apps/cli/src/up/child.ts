@@ -24,7 +24,11 @@ export function launchChild(options: ChildOptions): Launched {
   const from = sizeOf(logs.prepare(name));
   const log = logs.open(name);
   const child = fork(options.script, [...options.args], {
-    env: { ...options.env, ...(options.later === undefined ? {} : { [HELD]: '1' }) },
+    env: {
+      ...options.env,
+      RESOLVED_BY_SUPERVISOR: '1',
+      ...(options.later === undefined ? {} : { [HELD]: '1' }),
+    },
     execArgv: [],
     stdio: ['ignore', log, log, 'ipc'],
   });

@@ -41,7 +41,6 @@ export class Stack {
       ...(eventstoreUrl === undefined ? [log] : []),
       ...(databaseUrl === undefined ? [views] : []),
     ]);
-    // The apps load their code while the servers start, and are told the addresses once these are there.
     const urlsFor = async (role: string) => {
       await servers;
       return {
@@ -49,20 +48,27 @@ export class Stack {
         DATABASE_URL: databaseUrl ?? views.url(),
       };
     };
-    const apps = this.#all([
-      appService(
-        context,
-        { name: 'projector', title: 'projector', stopWithinMs: 10_000 },
-        urlsFor('projector'),
-      ),
-      // It ends its engines, each with a time of its own.
-      appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urlsFor('agent')),
-      // Answers that are being written are finished.
+    // The api loads the most code: it begins while the servers start, and is told their addresses once they are there.
+    // Answers that are being written are finished.
+    const api = this.#all([
       appService(context, { name: 'api', title: 'api', stopWithinMs: 15_000 }, urlsFor('api')),
     ]);
-    const [, [, , api]] = await Promise.all([servers, apps]);
+    const others = servers.then(() => {
+      // Asked to stop meanwhile: nothing more may be started behind the back of the one that stops.
+      if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
+      return this.#all([
+        appService(
+          context,
+          { name: 'projector', title: 'projector', stopWithinMs: 10_000 },
+          urlsFor('projector'),
+        ),
+        // It ends its engines, each with a time of its own.
+        appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urlsFor('agent')),
+      ]);
+    });
+    const [, [details]] = await Promise.all([servers, api, others]);
     if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
-    return api ?? {};
+    return details ?? {};
   }
 
   /** In order: api, agent, projector, Postgres, event log. */
