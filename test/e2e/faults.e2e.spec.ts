@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, DataOf, BerthEventType, Recorded } from '#domain/events/index.js';
@@ -268,6 +268,17 @@ describe('bad input and faults', () => {
   it('keeps secrets to itself: folders 0700, files 0600', () => {
     const connection = readFileSync(join(stack.home, 'event-node', 'connection'), 'utf8');
     expect(connection).toMatch(/^esdb:\/\//);
+    const mode = (path: string) => (statSync(join(stack.home, path)).mode & 0o777).toString(8);
+    for (const folder of ['.', 'event-node', 'secrets', 'engines', 'spool']) {
+      expect([folder, mode(folder)]).toEqual([folder, '700']);
+    }
+    const files = ['event-node', 'secrets', 'engines'].flatMap((folder) =>
+      readdirSync(join(stack.home, folder), { withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => join(folder, entry.name)),
+    );
+    expect(files.length).toBeGreaterThan(5);
+    expect(files.filter((file) => mode(file) !== '600')).toEqual([]);
     expect(stack.output()).not.toContain(connection.trim());
   });
 

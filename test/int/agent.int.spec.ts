@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEventType, DataOf, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { decisionId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
 import type { Contract } from '#domain/placement-terms.js';
+import { aContract } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import { openEventLog } from '#events/connect.js';
@@ -40,7 +41,6 @@ describe('the worker agent', () => {
     build = registered.engines.find((e) => e.kind === 'built-in')!.build;
   });
   afterEach(async () => {
-    // Whatever a test left running is ended as an operator would.
     expect(agent.exitCode).toBeNull();
     expect(await checkInvariants(log, { atRest: false })).toEqual([]);
   });
@@ -90,20 +90,7 @@ describe('the worker agent', () => {
     deadlineMs = 30_000,
   ) => waitFor(type, deadlineMs, async () => (await of(type)).find(holds));
 
-  const contract = (): Contract => ({
-    kind: 'chat',
-    engine: { kind: 'built-in', build },
-    rung: 'ram-only',
-    contextTokens: 2048,
-    slots: 1,
-    kvType: 'f16',
-    gpuLayers: 0,
-    cpuMoeLayers: 0,
-    microBatch: 512,
-    flashAttention: false,
-    threads: 1,
-    devices: [],
-  });
+  const contract = (): Contract => aContract({ engine: { kind: 'built-in', build }, contextTokens: 2048 });
 
   interface Placed {
     readonly residentId: ReturnType<typeof residentId>;
@@ -160,14 +147,13 @@ describe('the worker agent', () => {
   const ready = (placed: Placed) => until('ResidentReady', (e) => e.residentId === placed.residentId);
   const pidOf = async (placed: Placed) =>
     (await of('LoadStarted')).find((e) => e.residentId === placed.residentId)!.pid;
-  const evictAll = async () => {
+  const readyResidents = async () => {
     const ended = new Set((await of('ResidentEvicted')).map((e) => e.residentId as string));
     (await of('ResidentCrashed')).forEach((e) => ended.add(e.residentId));
     (await of('ResidentFoundGone')).forEach((e) => ended.add(e.residentId));
-    const victims = (await of('ResidentReady'))
+    return (await of('ResidentReady'))
       .filter((e) => !ended.has(e.residentId))
       .map((e) => ({ residentId: e.residentId, decisionId: decisionId('') }));
-    return victims;
   };
 
   it('says what the machine is, and only once', async () => {
@@ -195,7 +181,7 @@ describe('the worker agent', () => {
   });
 
   it('stops a victim before it loads the newcomer', async () => {
-    const victims = await evictAll();
+    const victims = await readyResidents();
     const placed = await decide('quay/b', { victims });
     await ready(placed);
     const order = (await all())
