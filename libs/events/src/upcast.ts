@@ -51,6 +51,7 @@ export const CURRENT_VERSIONS = {
   PullFinished: 1,
   PullRefused: 1,
   PullFailed: 1,
+  DevicesRead: 1,
 } as const satisfies Record<BerthEventType, number>;
 
 export type JsonObject = Readonly<Record<string, unknown>>;

@@ -1,3 +1,4 @@
+import type { StreamFold } from '../decider.js';
 import type { CallEvent } from '../events/call-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { ModelKey } from '../ids.js';
@@ -80,3 +81,9 @@ export function decodeMsPerToken(
   const ms = decodeMs / (output - 1);
   return ms * MAX_DECODE_PER_SECOND < 1000 ? undefined : ms;
 }
+
+export const callsFold = (key: ModelKey): StreamFold<CallHistory, CallEvent> => ({
+  version: 1,
+  initial: () => initialCalls(key),
+  evolve: evolveCalls,
+});

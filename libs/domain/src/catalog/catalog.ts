@@ -1,3 +1,4 @@
+import type { StreamFold } from '../decider.js';
 import type { CatalogEvent, FoundModel } from '../events/catalog-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { ModelKey, WorkerId } from '../ids.js';
@@ -50,3 +51,9 @@ export function resolveModel(models: Iterable<FoundModel>, name: string): FoundM
   const level = named.length > 0 ? named : short;
   return level.length === 1 ? level[0] : undefined;
 }
+
+export const catalogFold = (workerId: WorkerId): StreamFold<CatalogState, CatalogEvent> => ({
+  version: 1,
+  initial: () => initialCatalog(workerId),
+  evolve: evolveCatalog,
+});

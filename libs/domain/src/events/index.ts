@@ -3,6 +3,7 @@ import type { CatalogEvent } from './catalog-events.js';
 import type { FleetEvent, IdentityEvent } from './fleet-events.js';
 import type { HistoryEvent } from './history-events.js';
 import type { KeyEvent, OperatorEvent, PullEvent, SettingsEvent } from './other-events.js';
+import type { ReadingsEvent } from './readings-events.js';
 import type { WorkerEvent } from './worker-events.js';
 
 export * from './call-events.js';
@@ -11,6 +12,7 @@ export * from './envelope.js';
 export * from './fleet-events.js';
 export * from './history-events.js';
 export * from './other-events.js';
+export * from './readings-events.js';
 export * from './worker-events.js';
 
 /** Every event that Berth writes. Type names are unique over all streams: a public contract. */
@@ -24,6 +26,7 @@ export type BerthEvent =
   | SettingsEvent
   | KeyEvent
   | OperatorEvent
-  | PullEvent;
+  | PullEvent
+  | ReadingsEvent;
 export type BerthEventType = BerthEvent['type'];
 export type DataOf<T extends BerthEventType> = Extract<BerthEvent, { type: T }>['data'];

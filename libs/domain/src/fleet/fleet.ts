@@ -1,3 +1,4 @@
+import type { StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { FleetEvent } from '../events/fleet-events.js';
 import type { ApiId } from '../ids.js';
@@ -40,3 +41,9 @@ export function evolveFleet(state: FleetState, recorded: Recorded<FleetEvent>): 
   }
   return { apis, revision };
 }
+
+export const fleetFold: StreamFold<FleetState, FleetEvent> = {
+  version: 1,
+  initial: initialFleet,
+  evolve: evolveFleet,
+};

@@ -1,3 +1,4 @@
+import type { StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { HistoryEvent, HistoryEventData } from '../events/history-events.js';
 import type { ModelKey, WorkerId } from '../ids.js';
@@ -123,3 +124,12 @@ export function median(values: readonly number[]): number | undefined {
   if (upper === undefined) return undefined;
   return sorted.length % 2 === 1 || lower === undefined ? upper : (lower + upper) / 2;
 }
+
+export const historyFold = (
+  workerId: WorkerId,
+  modelKey: ModelKey,
+): StreamFold<PairHistory, HistoryEvent> => ({
+  version: 1,
+  initial: () => initialHistory(workerId, modelKey),
+  evolve: evolveHistory,
+});

@@ -1,11 +1,9 @@
+import { SEEN_IDS, type StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { PlacementDecidedData, WorkerEvent } from '../events/worker-events.js';
 import type { DecisionId, ResidentId, WorkerId } from '../ids.js';
 import { classKey, placementClassOf } from '../placement-terms.js';
 import type { FailedPlan, OpenDecision, Resident, WorkerState } from './state.js';
-
-/** A retried fact can stand in the log twice; retries come soon, so that the last ids are enough. */
-const SEEN_IDS = 512;
 
 export const initialWorker = (id: WorkerId): WorkerState => ({
   workerId: id,
@@ -258,3 +256,9 @@ function remember(seen: ReadonlySet<string>, id: string): ReadonlySet<string> {
   }
   return next;
 }
+
+export const workerFold = (id: WorkerId): StreamFold<WorkerState, WorkerEvent> => ({
+  version: 1,
+  initial: () => initialWorker(id),
+  evolve: evolveWorker,
+});

@@ -3,7 +3,7 @@ import { type DeviceId, RAM, workerId } from '#domain/ids.js';
 import { formatBytes } from '#domain/units.js';
 import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import type { OpenDecision, Resident, WorkerState } from '#domain/worker/state.js';
-import type { Check, Report } from './violation.js';
+import { type Check, type Place, placeOf, type Report } from './violation.js';
 
 /**
  * Invariant 3: once a decision has been carried out, what stays and what was reserved lies within every device's limit,
@@ -13,7 +13,7 @@ import type { Check, Report } from './violation.js';
 export class ChargesWithinLimits implements Check {
   readonly #report: Report;
   readonly #workers = new Map<string, WorkerState>();
-  readonly #open = new Map<string, Recorded<BerthEvent>>();
+  readonly #decidedAt = new Map<string, Place>();
 
   constructor(report: Report) {
     this.#report = report;
@@ -25,10 +25,12 @@ export class ChargesWithinLimits implements Check {
       this.#workers.get(recorded.stream) ?? initialWorker(workerId(recorded.stream.slice('worker-'.length)));
     const worker = evolveWorker(before, recorded as Recorded<WorkerEvent>);
     this.#workers.set(recorded.stream, worker);
+    for (const id of before.openDecisions.keys())
+      if (!worker.openDecisions.has(id)) this.#decidedAt.delete(id);
     if (recorded.event.type !== 'PlacementDecided') return;
     const decision = worker.openDecisions.get(recorded.event.data.decisionId);
     if (!decision) return;
-    this.#open.set(decision.decisionId, recorded);
+    this.#decidedAt.set(decision.decisionId, placeOf(recorded));
     for (const [deviceId, needBytes] of bytesByDevice(decision.data.need)) {
       if (needBytes === 0) continue;
       this.#withinLimit(worker, deviceId, recorded);
@@ -40,7 +42,7 @@ export class ChargesWithinLimits implements Check {
     if (!atRest) return;
     for (const worker of this.#workers.values()) {
       for (const { decisionId } of worker.openDecisions.values()) {
-        const at = this.#open.get(decisionId);
+        const at = this.#decidedAt.get(decisionId);
         if (at) this.#report(3, at, `Decision ${decisionId} has no end: not ready, failed or closed.`);
       }
     }

@@ -1,9 +1,9 @@
-import type { BerthEvent, CallEventData, Recorded } from '#domain/events/index.js';
-import type { ResidentId } from '#domain/ids.js';
-import type { Check, Report } from './violation.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { CallId, ResidentId } from '#domain/ids.js';
+import { type Check, type Place, placeOf, type Report } from './violation.js';
 
 interface Eviction {
-  readonly recorded: Recorded<BerthEvent>;
+  readonly at: Place;
   readonly startedMs: number;
   readonly endedMs: number;
 }
@@ -17,8 +17,11 @@ export class Drains implements Check {
   readonly #started = new Map<ResidentId, number>();
   readonly #evictions = new Map<ResidentId, Eviction>();
   readonly #failed: {
-    readonly recorded: Recorded<BerthEvent>;
-    readonly data: CallEventData<'CallFinished'>;
+    readonly at: Place;
+    readonly callId: CallId;
+    readonly residentId: ResidentId;
+    readonly forwardedMs: number;
+    readonly finishedMs: number;
   }[] = [];
 
   constructor(report: Report) {
@@ -42,26 +45,34 @@ export class Drains implements Check {
         );
       // A shutdown ends calls after its grace; everything else waits for them.
       else if (reason !== 'shutdown')
-        this.#evictions.set(residentId, { recorded, startedMs, endedMs: Date.parse(metadata.at) });
+        this.#evictions.set(residentId, {
+          at: placeOf(recorded),
+          startedMs,
+          endedMs: Date.parse(metadata.at),
+        });
     } else if (event.type === 'CallFinished' && event.data.outcome === 'failed') {
       // An answer of 4xx is the caller's own fault, whenever it comes.
-      const { status, residentId, stamps } = event.data;
+      const { callId, status, residentId, stamps } = event.data;
       if (residentId !== undefined && stamps.forwardedAt !== undefined && !(status >= 400 && status < 500))
-        this.#failed.push({ recorded, data: event.data });
+        this.#failed.push({
+          at: placeOf(recorded),
+          callId,
+          residentId,
+          forwardedMs: Date.parse(stamps.forwardedAt),
+          finishedMs: Date.parse(stamps.finishedAt),
+        });
     }
   }
 
   finish(): void {
-    for (const { recorded, data } of this.#failed) {
-      const eviction = data.residentId && this.#evictions.get(data.residentId);
+    for (const { at, callId, residentId, forwardedMs, finishedMs } of this.#failed) {
+      const eviction = this.#evictions.get(residentId);
       if (!eviction) continue;
-      const forwardedMs = Date.parse(data.stamps.forwardedAt ?? data.stamps.receivedAt);
-      const finishedMs = Date.parse(data.stamps.finishedAt);
       if (forwardedMs <= eviction.endedMs && finishedMs >= eviction.startedMs)
         this.#report(
           4,
-          recorded,
-          `Call ${data.callId} failed on resident ${data.residentId ?? ''} while it was being evicted (${eviction.recorded.stream}, revision ${eviction.recorded.revision}).`,
+          at,
+          `Call ${callId} failed on resident ${residentId} while it was being evicted (${eviction.at.stream}, revision ${eviction.at.revision}).`,
         );
     }
   }

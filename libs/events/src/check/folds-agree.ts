@@ -1,20 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { evolveCalls, initialCalls } from '#domain/calls/call-history.js';
-import { evolveCatalog, initialCatalog } from '#domain/catalog/catalog.js';
-import type {
-  BerthEvent,
-  CallEvent,
-  CatalogEvent,
-  FleetEvent,
-  HistoryEvent,
-  Recorded,
-  WorkerEvent,
-} from '#domain/events/index.js';
-import { evolveFleet, initialFleet } from '#domain/fleet/fleet.js';
-import { evolveHistory, initialHistory } from '#domain/history/history.js';
-import { modelKey, workerId } from '#domain/ids.js';
-import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
-import { parseHistoryStream } from '../streams.js';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import { streamNamed } from '../catalogue.js';
 import type { Check, Report } from './violation.js';
 
 /** One stream's fold, with its state inside. */
@@ -25,47 +11,22 @@ export interface Fold {
   restore(state: unknown): void;
 }
 
-function foldOf<S, E extends BerthEvent>(
-  initial: S,
-  evolve: (state: S, recorded: Recorded<E>) => S,
-): () => Fold {
-  return () => {
-    let state = initial;
-    return {
-      take: (recorded) => (state = evolve(state, recorded as Recorded<E>)),
-      state: () => state,
-      restore: (from) => (state = from as S),
-    };
-  };
-}
-
 /** How a stream is folded; undefined for one that nothing is folded from. */
 export type FoldFor = (stream: string) => (() => Fold) | undefined;
 
 export const domainFolds: FoldFor = (stream) => {
-  const dash = stream.indexOf('-');
-  const id = stream.slice(dash + 1);
-  switch (stream.slice(0, dash)) {
-    case 'worker':
-      return foldOf(initialWorker(workerId(id)), (s, r: Recorded<WorkerEvent>) => evolveWorker(s, r));
-    case 'calls':
-      return foldOf(initialCalls(modelKey(id)), (s, r: Recorded<CallEvent>) => evolveCalls(s, r));
-    case 'catalog':
-      return foldOf(initialCatalog(workerId(id)), (s, r: Recorded<CatalogEvent>) => evolveCatalog(s, r));
-    case 'fleet':
-      return foldOf(initialFleet(), (s, r: Recorded<FleetEvent>) => evolveFleet(s, r));
-    case 'history': {
-      const pair = parseHistoryStream(stream);
-      return (
-        pair &&
-        foldOf(initialHistory(pair.workerId, pair.modelKey), (s, r: Recorded<HistoryEvent>) =>
-          evolveHistory(s, r),
-        )
-      );
-    }
-    default:
-      return undefined;
-  }
+  const known = streamNamed(stream);
+  return (
+    known &&
+    (() => {
+      let state = known.fold.initial();
+      return {
+        take: (recorded) => (state = known.fold.evolve(state, recorded)),
+        state: () => state,
+        restore: (from) => (state = from),
+      };
+    })
+  );
 };
 
 interface Followed {

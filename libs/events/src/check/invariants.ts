@@ -1,5 +1,7 @@
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import { SEEN_IDS } from '#domain/decider.js';
 import type { EventLog } from '../event-log.js';
+import { RecentIds } from '../recent-ids.js';
 import { CallsEnd } from './calls-end.js';
 import { ChargesWithinLimits } from './charges-within-limits.js';
 import { DecisionsFirst } from './decisions-first.js';
@@ -22,7 +24,7 @@ export class InvariantChecker {
   readonly #options: InvariantOptions;
   readonly #checks: readonly Check[];
   readonly #folds: Check;
-  readonly #seen = new Set<string>();
+  readonly #recent = new Map<string, RecentIds>();
 
   constructor(options: InvariantOptions) {
     this.#options = options;
@@ -41,9 +43,15 @@ export class InvariantChecker {
   take(recorded: Recorded<BerthEvent>): void {
     this.#folds.take(recorded);
     // A retried fact may stand in the log twice under one id: it happened once.
-    if (this.#seen.has(recorded.id)) return;
-    this.#seen.add(recorded.id);
+    if (this.#repeats(recorded)) return;
     for (const check of this.#checks) check.take(recorded);
+  }
+
+  /** By the same memory as the folds have: retries come soon, and what is held does not grow with the log. */
+  #repeats({ stream, id }: Recorded<BerthEvent>): boolean {
+    const recent = this.#recent.get(stream) ?? new RecentIds(SEEN_IDS);
+    this.#recent.set(stream, recent);
+    return !recent.add(id);
   }
 
   /** In the order in which they were found. */

@@ -1,9 +1,12 @@
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import type { ResidentId } from '#domain/ids.js';
-import type { Check, Report } from './violation.js';
+import { RecentIds } from '../recent-ids.js';
+import { type Check, type Place, placeOf, type Report } from './violation.js';
+
+const KEPT_LIVES = 50_000;
 
 interface Life {
-  readonly last: Recorded<BerthEvent>;
+  readonly last: Place;
   readonly started: boolean;
   readonly outcome?: 'ResidentReady' | 'LoadFailed';
   readonly end?: 'ResidentEvicted' | 'ResidentCrashed' | 'ResidentFoundGone';
@@ -17,6 +20,8 @@ interface Life {
 export class ResidentLives implements Check {
   readonly #report: Report;
   readonly #lives = new Map<ResidentId, Life>();
+  /** Lives that are over are remembered for as long as a repetition is likely; after that one reads as never begun. */
+  readonly #over = new RecentIds(KEPT_LIVES, (id) => this.#lives.delete(id as ResidentId));
 
   constructor(report: Report) {
     this.#report = report;
@@ -69,8 +74,10 @@ export class ResidentLives implements Check {
   }
 
   #change(id: ResidentId, last: Recorded<BerthEvent>, to: (life: Life) => Partial<Life>): void {
-    const life = this.#lives.get(id) ?? { last, started: false, evicting: false };
-    this.#lives.set(id, { ...life, ...to(life), last });
+    const life: Life = this.#lives.get(id) ?? { last, started: false, evicting: false };
+    const changed = { ...life, ...to(life), last: placeOf(last) };
+    this.#lives.set(id, changed);
+    if (changed.end ?? (changed.outcome === 'LoadFailed' && !changed.evicting)) this.#over.add(id);
   }
 
   #wrong(recorded: Recorded<BerthEvent>, what: string): void {

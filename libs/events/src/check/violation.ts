@@ -10,8 +10,16 @@ export interface Violation {
   readonly message: string;
 }
 
+/** Where an event stands: all that a check keeps of one, so that its memory does not grow with what events hold. */
+export interface Place {
+  readonly stream: string;
+  readonly revision: number;
+}
+
+export const placeOf = ({ stream, revision }: Place): Place => ({ stream, revision });
+
 /** Says what is wrong, and at which event. */
-export type Report = (invariant: InvariantNumber, at: Recorded<BerthEvent>, message: string) => void;
+export type Report = (invariant: InvariantNumber, at: Place, message: string) => void;
 
 /** One invariant, fed with the log in order. */
 export interface Check {

@@ -361,4 +361,12 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
   PullFinished: { pullId: 'p1' },
   PullRefused: { pullId: 'p1', reason: 'offline' },
   PullFailed: { pullId: 'p1', reason: 'disk full' },
+  DevicesRead: {
+    takenAt: at,
+    devices: [
+      { deviceId: gpu, usedBytes: 900, utilizationPercent: 50, temperatureCelsius: 61.5, powerWatts: 120 },
+      { deviceId: RAM, usedBytes: 5000 },
+    ],
+    cpuPercent: 12.5,
+  },
 };
