@@ -10,7 +10,7 @@ export const KV_TYPES = ['f16', 'q8_0', 'q4_0'] as const;
 export type KvType = (typeof KV_TYPES)[number];
 
 /** What a model can do for a caller; an engine is started for one of these. */
-export const MODEL_KINDS = ['chat', 'embedding', 'rerank'] as const;
+export const MODEL_KINDS = ['chat', 'embedding', 'rerank', 'speech', 'image'] as const;
 export type ModelKind = (typeof MODEL_KINDS)[number];
 
 export const ENGINE_KINDS = ['built-in', 'llama-server'] as const;

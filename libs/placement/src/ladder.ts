@@ -98,8 +98,10 @@ class ArtifactLadder {
   steps(): readonly Step[] {
     const { allowedRungs, pins } = this.question;
     const broken = whyBroken(this.artifact);
+    const unread = whyUnread(this.artifact, this.question.engines);
     const allowed = RUNGS.filter((rung) => allowedRungs?.includes(rung) ?? true);
     if (broken !== undefined) return [this.no(allowed[0] ?? 'ram-only', broken, 'bad_artifact')];
+    if (unread !== undefined) return [this.no(allowed[0] ?? 'ram-only', unread, 'incompatible_engine')];
     if (pins) return this.pinned(pins, allowed);
     return RUNGS.flatMap((rung) =>
       allowed.includes(rung) ? this.rung(rung) : [this.no(rung, 'the settings or the call do not allow it')],
@@ -119,7 +121,7 @@ class ArtifactLadder {
         const four = this.question.approved[this.fourBitPlace];
         if (this.q > 0) return [];
         if (!four) return [this.no(rung, 'no 4-bit form of it is approved')];
-        const broken = whyBroken(four);
+        const broken = whyBroken(four) ?? whyUnread(four, this.question.engines);
         return broken === undefined
           ? this.onCards(rung, four, this.fourBitPlace)
           : [this.no(rung, `its 4-bit form ${four.label}: ${broken}`)];
@@ -192,6 +194,12 @@ class ArtifactLadder {
 
 const whyBroken = (artifact: Artifact): string | undefined =>
   artifact.broken ?? (artifact.complete ? undefined : 'some of its files are missing');
+
+/** GGUF is what every engine here opens; another format needs one that says so. */
+const whyUnread = ({ format }: Artifact, engines: readonly EngineOnWorker[]): string | undefined =>
+  format === undefined || format === 'gguf' || engines.some((e) => e.capabilities.includes(format))
+    ? undefined
+    : `no engine of this worker opens ${format}`;
 
 function rungOfPins(pins: Pins, artifact: Artifact): Rung {
   const moe = artifact.geometry !== undefined && hasExperts(artifact.geometry);

@@ -78,7 +78,12 @@ function withAsk(model: FoundModel, options: CallOptions): Result<Resolved> {
 function suits(resolved: Resolved, endpoint: Endpoint): Result<Resolved> {
   const { kind, modelKey } = resolved.model;
   if (kind === endpoint.kind) return ok(resolved);
-  const message = `"${modelKey}" is a model for ${kind}, which ${endpoint.path} is not. Call ${endpointsOf(kind).join(' or ')} with it.`;
+  const answering = endpointsOf(kind);
+  const instead =
+    answering.length > 0
+      ? `Call ${answering.join(' or ')} with it.`
+      : 'No endpoint of this Berth serves that.';
+  const message = `"${modelKey}" is a model for ${kind}, which ${endpoint.path} is not. ${instead}`;
   return err(berthError('invalid_request', message, { param: 'model' }));
 }
 

@@ -1,3 +1,4 @@
+import { readTemplate, type TemplateFacts } from './chat-template.js';
 import { storedBytes, typeName } from './tensor-types.js';
 
 /** A header value that geometry may ask for; long arrays (the vocabulary) are replaced by their length. */
@@ -11,12 +12,14 @@ export interface TensorFact {
   readonly bytes: number;
 }
 
-/** What one GGUF file says of itself, small enough to keep for every file. */
+/** What one GGUF or safetensors file says of itself, small enough to keep for every file. */
 export interface FileFacts {
   readonly values: Readonly<Record<string, FactValue>>;
   readonly tensors: readonly TensorFact[];
   /** The storage type that most bytes have. */
   readonly mainType: string;
+  /** Absent: the file has no chat template. */
+  readonly template?: TemplateFacts;
   /** Why it cannot be loaded, in words. The rest says what could be read. */
   readonly broken?: string;
   /** It could not be read this time, which says nothing of the file: it is tried again at the next scan. */
@@ -54,6 +57,7 @@ export function factsOf(parsed: ParsedHeader, fileBytes: number): FileFacts {
     const kept = condense(key, value);
     if (kept !== undefined) values[key] = kept;
   }
+  const written = parsed.metadata['tokenizer.chat_template'];
   const start = Number(parsed.tensorDataOffset);
   const inOrder = [...parsed.tensorInfos].sort((a, b) => Number(a.offset - b.offset));
   const bytesByType = new Map<number, number>();
@@ -86,6 +90,7 @@ export function factsOf(parsed: ParsedHeader, fileBytes: number): FileFacts {
     values,
     tensors,
     mainType: main === undefined ? 'none' : typeName(main[0]),
+    ...(typeof written === 'string' ? { template: readTemplate(written) } : {}),
     ...(broken === undefined ? {} : { broken }),
   };
 }

@@ -45,8 +45,8 @@ export class HeaderReader {
   /** @param memory file in which headers are remembered over a restart; none when left out. */
   constructor(private readonly memory?: string) {}
 
-  read(file: string, stamp: FileStamp): Promise<FileFacts> {
-    const result = this.queue.then(() => this.readNow(file, stamp));
+  read(file: string, stamp: FileStamp, format: HeaderRequest['format'] = 'gguf'): Promise<FileFacts> {
+    const result = this.queue.then(() => this.readNow(file, stamp, format));
     this.queue = result.catch(() => undefined);
     return result;
   }
@@ -74,13 +74,13 @@ export class HeaderReader {
     await worker?.terminate();
   }
 
-  private async readNow(file: string, stamp: FileStamp): Promise<FileFacts> {
+  private async readNow(file: string, stamp: FileStamp, format: HeaderRequest['format']): Promise<FileFacts> {
     this.known ??= new Map(this.memory === undefined ? [] : await recall(this.memory));
     const known = this.known.get(file);
     if (known?.bytes === stamp.bytes && known.modifiedMs === stamp.modifiedMs) return known.facts;
     this.reads += 1;
     clearTimeout(this.idle);
-    const facts = await this.ask(file);
+    const facts = await this.ask(file, format);
     if (facts.passing !== true) {
       this.known.set(file, { bytes: stamp.bytes, modifiedMs: stamp.modifiedMs, facts });
       this.changed = true;
@@ -89,7 +89,7 @@ export class HeaderReader {
     return facts;
   }
 
-  private ask(file: string): Promise<FileFacts> {
+  private ask(file: string, format: HeaderRequest['format']): Promise<FileFacts> {
     const worker = (this.worker ??= this.start());
     const id = ++this.nextId;
     return new Promise((resolve) => {
@@ -108,7 +108,7 @@ export class HeaderReader {
       };
       worker.on('message', onMessage);
       this.waiting = { file, resolve: end };
-      worker.postMessage({ id, file } satisfies HeaderRequest);
+      worker.postMessage({ id, file, format } satisfies HeaderRequest);
     });
   }
 

@@ -2,6 +2,7 @@ import { open } from 'node:fs/promises';
 import { parentPort } from 'node:worker_threads';
 import { gguf } from '@huggingface/gguf';
 import { factsOf, type FileFacts } from './file-facts.js';
+import { readSafetensors } from './safetensors-header.js';
 
 /**
  * Thread that parses headers: a file may be anything, and its parser may be slow or hungry on it. It runs under a
@@ -10,6 +11,8 @@ import { factsOf, type FileFacts } from './file-facts.js';
 export interface HeaderRequest {
   readonly id: number;
   readonly file: string;
+  /** A file in a cache has no ending to tell it by: whoever found it knows. */
+  readonly format: 'gguf' | 'safetensors';
 }
 export interface HeaderAnswer {
   readonly id: number;
@@ -48,7 +51,17 @@ async function firstLook(file: string): Promise<{ bytes: number; broken?: string
   }
 }
 
-async function read(file: string): Promise<FileFacts> {
+async function safetensors(file: string): Promise<FileFacts> {
+  const handle = await open(file, 'r');
+  try {
+    return await readSafetensors(handle, (await handle.stat()).size);
+  } finally {
+    await handle.close();
+  }
+}
+
+async function read(file: string, format: HeaderRequest['format']): Promise<FileFacts> {
+  if (format === 'safetensors') return safetensors(file);
   const { bytes, broken } = await firstLook(file);
   if (broken !== undefined) return unreadable(broken);
   try {
@@ -61,7 +74,7 @@ async function read(file: string): Promise<FileFacts> {
 }
 
 parentPort?.on('message', (request: HeaderRequest) => {
-  void read(request.file)
+  void read(request.file, request.format)
     .catch((error: unknown) => ({
       ...unreadable(`it cannot be opened: ${error instanceof Error ? error.message : String(error)}`),
       passing: true as const,

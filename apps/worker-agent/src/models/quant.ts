@@ -12,7 +12,7 @@ const QUANT =
 
 /** @param name the file name, with or without `.gguf`. */
 export function readName(name: string): NamedFile {
-  const stem = name.replace(/\.gguf$/i, '');
+  const stem = name.replace(/\.(?:gguf|safetensors)$/i, '');
   const shardMatch = SHARD.exec(stem);
   const whole = shardMatch === null ? stem : stem.slice(0, shardMatch.index);
   // Where a name holds several, the last is the quant of the weights.
@@ -72,14 +72,14 @@ const ORDER: readonly RegExp[] = [
   /^F32$/,
   /^BF16$/,
   /^F16$/,
-  /^Q8/,
-  /^Q6/,
-  /^Q5/,
-  /^(Q4|MXFP4|NVFP4)/,
+  /^(Q8|FP8|INT8|[A-Z]+-8BIT)/,
+  /^(Q6|[A-Z]+-6BIT)/,
+  /^(Q5|[A-Z]+-5BIT)/,
+  /^(Q4|MXFP4|NVFP4|[A-Z]+-4BIT)/,
   /^IQ4/,
-  /^Q3/,
+  /^(Q3|[A-Z]+-3BIT)/,
   /^IQ3/,
-  /^Q2/,
+  /^(Q2|[A-Z]+-2BIT)/,
   /^IQ2/,
   /^(TQ|IQ1|Q1)/,
 ];

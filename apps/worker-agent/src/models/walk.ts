@@ -2,6 +2,7 @@ import type { Dirent, Stats } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { FileStamp } from './file-facts.js';
+import { isWanted } from './file-names.js';
 
 const MAX_LEVELS = 5;
 const MAX_FOLDERS = 4096;
@@ -37,7 +38,7 @@ export async function entriesOf(folder: string, budget: FolderBudget): Promise<r
 }
 
 /**
- * GGUF files below a folder: at most five levels down, hidden names left out, links followed as long as they stay
+ * Files that models are made of (weights, and what describes them) below a folder: at most five levels down, hidden names left out, links followed as long as they stay
  * within `bounds` (a model's path never leaves its root).
  */
 export async function walk(
@@ -58,22 +59,28 @@ export async function walk(
     const real = await realOf(path);
     if (real === undefined || visited.has(real)) return;
     visited.add(real);
-    for (const entry of await entriesOf(path, budget)) {
+    const folders: [at: string, below: string][] = [];
+    const look = async (entry: Dirent): Promise<FoundFile | undefined> => {
       const at = join(path, entry.name);
-      const isGguf = /\.gguf$/i.test(entry.name);
+      const below = relative === '' ? entry.name : `${relative}/${entry.name}`;
+      if (entry.isDirectory()) folders.push([at, below]);
       const isLink = entry.isSymbolicLink();
-      if (!isGguf && !isLink && !entry.isDirectory()) continue;
+      if (entry.isDirectory() || (!isLink && !isWanted(entry.name))) return undefined;
       const absolute = isLink ? await realOf(at) : at;
       const stats = absolute === undefined ? undefined : await statOf(absolute);
-      if (absolute === undefined || stats === undefined) continue;
-      if (isLink && !(absolute + sep).startsWith(edge + sep)) continue;
-      const below = relative === '' ? entry.name : `${relative}/${entry.name}`;
-      if (stats.isDirectory()) {
-        if (level < MAX_LEVELS) await visit(at, below, level + 1);
-      } else if (isGguf && stats.isFile()) {
-        found.push({ relative: below, absolute, bytes: stats.size, modifiedMs: stats.mtimeMs });
-      }
+      if (absolute === undefined || stats === undefined) return undefined;
+      if (isLink && !(absolute + sep).startsWith(edge + sep)) return undefined;
+      if (stats.isDirectory()) folders.push([at, below]);
+      if (!stats.isFile() || !isWanted(entry.name)) return undefined;
+      return { relative: below, absolute, bytes: stats.size, modifiedMs: stats.mtimeMs };
+    };
+    // The files of one folder at once: a disk that is far away answers them together.
+    for (const file of await Promise.all((await entriesOf(path, budget)).map(look))) {
+      if (file !== undefined) found.push(file);
     }
+    if (level >= MAX_LEVELS) return;
+    folders.sort(([a], [b]) => (a < b ? -1 : 1));
+    for (const [at, below] of folders) await visit(at, below, level + 1);
   };
   await visit(folder, '', 1);
   return found;

@@ -3,15 +3,26 @@ import type { CatalogEvent, FoundModel } from '../events/catalog-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { ModelKey, WorkerId } from '../ids.js';
 
+export interface WeightsHash {
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** @param file relative to the model's path. */
+export const hashKey = (key: ModelKey, file: string): string => `${key}\0${file}`;
+
 export interface CatalogState {
   readonly workerId: WorkerId;
   readonly models: ReadonlyMap<ModelKey, FoundModel>;
+  /** Of weight files, by `hashKey`; kept when a model goes, since it may come back. */
+  readonly hashes: ReadonlyMap<string, WeightsHash>;
   readonly revision: number;
 }
 
 export const initialCatalog = (workerId: WorkerId): CatalogState => ({
   workerId,
   models: new Map(),
+  hashes: new Map(),
   revision: -1,
 });
 
@@ -28,8 +39,11 @@ export function evolveCatalog(state: CatalogState, recorded: Recorded<CatalogEve
       models.delete(event.data.modelKey);
       return { ...state, revision, models };
     }
-    case 'WeightsHashed':
-      return { ...state, revision };
+    case 'WeightsHashed': {
+      const { modelKey, file, bytes, sha256 } = event.data;
+      const hashes = new Map(state.hashes).set(hashKey(modelKey, file), { bytes, sha256 });
+      return { ...state, revision, hashes };
+    }
   }
 }
 

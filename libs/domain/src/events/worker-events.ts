@@ -31,6 +31,10 @@ export interface DeviceOnWorker {
   readonly computeCapability?: string;
   /** Measured rate of its memory. */
   readonly memoryGBps?: number;
+  /** A part of a card that is partitioned (MIG): the card's own id, and which part. */
+  readonly partOf?: { readonly uuid: string; readonly profile: string };
+  /** True when its memory is the host's (Apple, and processors with graphics): what it holds counts as RAM too. */
+  readonly sharesRam?: boolean;
 }
 
 export interface DeviceRoom {
@@ -165,8 +169,11 @@ export type WorkerEvent =
         readonly cpuTopology?: readonly {
           readonly cpu: number;
           readonly core: number;
+          /** NUMA node. */
           readonly node: number;
         }[];
+        /** Of the cache nearest to memory; a measurement of memory must not fit into it. */
+        readonly lastCacheBytes?: number;
         readonly memoryBandwidth?: { readonly allGBps: number; readonly oneCoreGBps: number };
         readonly drives: readonly {
           readonly mount: string;

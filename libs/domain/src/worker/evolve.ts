@@ -42,8 +42,9 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
       return { ...state, registered: true, lost: false, name, host, dataAddress, bootId, engines };
     }
     case 'CapacityMeasured': {
-      const { devices, ramBytes, physicalCores, memoryBandwidth } = event.data;
-      return { ...state, devices, ramBytes, physicalCores, ...(memoryBandwidth ? { memoryBandwidth } : {}) };
+      // A rate that was measured stays until a better one comes; everything else is as told last.
+      const { memoryBandwidth = state.memoryBandwidth, ...told } = event.data;
+      return { ...state, ...told, ...(memoryBandwidth ? { memoryBandwidth } : {}) };
     }
     case 'LimitSet': {
       const { tier, resource, value } = event.data;

@@ -6,6 +6,7 @@ import type {
   EvictionReason,
   MeasuredMemory,
   PlacementDecidedData,
+  WorkerEventData,
 } from '../events/worker-events.js';
 
 /**
@@ -73,6 +74,10 @@ export interface WorkerState {
   readonly devices: readonly DeviceOnWorker[];
   readonly ramBytes?: number;
   readonly physicalCores: number;
+  readonly swapBytes?: number;
+  readonly cpuTopology?: WorkerEventData<'CapacityMeasured'>['cpuTopology'];
+  readonly lastCacheBytes?: number;
+  readonly drives?: WorkerEventData<'CapacityMeasured'>['drives'];
   readonly memoryBandwidth?: { readonly allGBps: number; readonly oneCoreGBps: number };
   readonly limits: WorkerLimits;
   /** Foreign use by device, at the upper edge of its 128 MiB step; absent: no reading yet. */

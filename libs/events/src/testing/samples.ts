@@ -365,8 +365,10 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
     takenAt: at,
     devices: [
       { deviceId: gpu, usedBytes: 900, utilizationPercent: 50, temperatureCelsius: 61.5, powerWatts: 120 },
-      { deviceId: RAM, usedBytes: 5000 },
+      { deviceId: RAM, totalBytes: 9000, usedBytes: 5000, foreignBytes: 3000 },
     ],
     cpuPercent: 12.5,
+    foreignBusyCores: 0.25,
+    swapUsedBytes: 0,
   },
 };

@@ -1,0 +1,108 @@
+import type { FileHandle } from 'node:fs/promises';
+import type { FileFacts, TensorFact } from './file-facts.js';
+
+/** The format's own bound on its header. */
+const MAX_HEADER_BYTES = 100_000_000;
+
+const unreadable = (why: string): FileFacts => ({ values: {}, tensors: [], mainType: 'none', broken: why });
+
+/**
+ * Facts of a safetensors file: eight bytes that say how long the header is, the header in JSON
+ * (`{"<name>": {"dtype", "shape", "data_offsets": [from, to]}}`, offsets after the header), then the data without
+ * gaps. Experts are summed up per block: a large model has tens of thousands of them.
+ */
+export async function readSafetensors(handle: FileHandle, fileBytes: number): Promise<FileFacts> {
+  if (fileBytes === 0) return unreadable('the file is empty');
+  const head = Buffer.alloc(8);
+  const { bytesRead } = await handle.read(head, 0, 8, 0);
+  if (bytesRead < 8) return unreadable('the file ends within its header');
+  const length = head.readBigUInt64LE(0);
+  if (length > BigInt(MAX_HEADER_BYTES)) {
+    return unreadable(`it is no safetensors file: its header would have ${length} bytes`);
+  }
+  const start = 8 + Number(length);
+  if (start > fileBytes) return unreadable('the file ends within its header');
+  const text = Buffer.alloc(Number(length));
+  let at = 0;
+  while (at < text.length) {
+    const read = await handle.read(text, at, text.length - at, 8 + at);
+    if (read.bytesRead === 0) return unreadable('the file ends within its header');
+    at += read.bytesRead;
+  }
+  let header: unknown;
+  try {
+    header = JSON.parse(text.toString('utf8'));
+  } catch {
+    return unreadable('its header is no JSON');
+  }
+  return factsOfSafetensors(header, fileBytes - start);
+}
+
+interface Entry {
+  readonly name: string;
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly from: number;
+  readonly to: number;
+}
+
+/** @param dataBytes what the file has after its header. */
+export function factsOfSafetensors(header: unknown, dataBytes: number): FileFacts {
+  if (typeof header !== 'object' || header === null || Array.isArray(header)) {
+    return unreadable('its header is no table of tensors');
+  }
+  const entries: Entry[] = [];
+  const values: Record<string, string> = {};
+  for (const [name, value] of Object.entries(header as Record<string, unknown>)) {
+    if (name === '__metadata__') {
+      for (const [key, said] of Object.entries((value ?? {}) as Record<string, unknown>)) {
+        if (typeof said === 'string') values[key] = said.slice(0, 256);
+      }
+      continue;
+    }
+    const entry = entryOf(name, value);
+    if (entry === undefined) return unreadable(`its header says nothing usable of tensor ${name}`);
+    entries.push(entry);
+  }
+  entries.sort((a, b) => a.from - b.from);
+  const bytesByType = new Map<string, number>();
+  const tensors = new Map<string, TensorFact>();
+  let end = 0;
+  let broken: string | undefined;
+  for (const { name, dtype, shape, from, to } of entries) {
+    if (from !== end) broken ??= `tensor ${name} begins at byte ${from} of the data, not at ${end}`;
+    end = Math.max(end, to);
+    bytesByType.set(dtype, (bytesByType.get(dtype) ?? 0) + to - from);
+    const folded = name.replace(/\.experts\.\d+\./, '.experts.*.');
+    const known = tensors.get(folded);
+    const count = shape.reduce((product, n) => product * n, 1);
+    tensors.set(
+      folded,
+      known === undefined
+        ? { name: folded, shape: folded === name ? shape : [count], bytes: to - from }
+        : { name: folded, shape: [(known.shape[0] ?? 0) + count], bytes: known.bytes + to - from },
+    );
+  }
+  if (end > dataBytes) {
+    broken = `the file ends too early: its tensors take ${end} bytes after the header, it has ${dataBytes}`;
+  }
+  const main = [...bytesByType].sort((a, b) => b[1] - a[1])[0];
+  return {
+    values,
+    tensors: [...tensors.values()],
+    mainType: main?.[0] ?? 'none',
+    ...(broken === undefined ? {} : { broken }),
+  };
+}
+
+function entryOf(name: string, value: unknown): Entry | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const { dtype, shape, data_offsets: offsets } = value as Record<string, unknown>;
+  if (typeof dtype !== 'string' || !isCounts(shape) || !isCounts(offsets)) return undefined;
+  const [from, to] = offsets;
+  if (offsets.length !== 2 || from === undefined || to === undefined || to < from) return undefined;
+  return { name, dtype, shape, from, to };
+}
+
+const isCounts = (value: unknown): value is readonly number[] =>
+  Array.isArray(value) && value.every((n) => Number.isSafeInteger(n) && (n as number) >= 0);
