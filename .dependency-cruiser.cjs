@@ -15,7 +15,7 @@ module.exports = {
       name: 'pure-libs-import-no-package',
       comment: 'domain and placement have no I/O: no node built-in, no package',
       severity: 'error',
-      from: { path: '^libs/(domain|placement)/src/', pathNot: '\\.spec\\.ts$' },
+      from: { path: '^libs/(domain|placement)/src/', pathNot: '\\.spec\\.ts$|/testing/' },
       to: { dependencyTypes: ['core', 'npm', 'npm-dev', 'npm-optional'] },
     },
     only(
