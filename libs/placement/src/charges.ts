@@ -1,6 +1,7 @@
-import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
+import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
 import type { DeviceBytes, NeedTerm } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
+import { memo } from './memo.js';
 
 /** Bytes by device; a device that is not named has none. */
 export type BytesByDevice = ReadonlyMap<DeviceId, number>;
@@ -36,7 +37,7 @@ export function unknownDevices(terms: readonly NeedTerm[]): ReadonlySet<DeviceId
  * counts with at least its plan's RAM need, so that mapped weights can stay: max(anonymous, need), where a measured
  * resident with its weights in RAM has its measurement as need.
  */
-export function chargeOf(resident: Resident): Charge {
+export const chargeOf = memo((resident: Resident): Charge => {
   const { residentId, measured } = resident;
   const planned = termsByDevice(resident.need);
   const unknownOn = new Set(unknownDevices(resident.need));
@@ -52,7 +53,7 @@ export function chargeOf(resident: Resident): Charge {
   bytes.set(RAM, Math.max(measured.hostAnonymousBytes, inRam));
   unknownOn.delete(RAM);
   return { residentId, bytes, unknownOn };
-}
+});
 
 /** Mapped weights in RAM: two residents of one file share its pages. */
 function mappedBytes(resident: Resident): number {
@@ -68,10 +69,13 @@ function mappedBytes(resident: Resident): number {
  * Charges of all residents, by id. One mapped file is counted once: the first resident by id carries it, the others
  * count with what is theirs alone.
  */
-export function chargesOf(worker: Pick<WorkerState, 'residents'>): ReadonlyMap<ResidentId, Charge> {
+export const chargesOf = (worker: Pick<WorkerState, 'residents'>): ReadonlyMap<ResidentId, Charge> =>
+  chargesOfResidents(worker.residents);
+
+const chargesOfResidents = memo((residents: WorkerState['residents']): ReadonlyMap<ResidentId, Charge> => {
   const charges = new Map<ResidentId, Charge>();
   const files = new Set<string>();
-  for (const resident of residentsById(worker)) {
+  for (const resident of sortedById(residents)) {
     const charge = chargeOf(resident);
     const file = `${resident.modelKey}|${resident.artifact}`;
     const shared = files.has(file);
@@ -79,7 +83,7 @@ export function chargesOf(worker: Pick<WorkerState, 'residents'>): ReadonlyMap<R
     charges.set(resident.residentId, shared ? withoutMapped(charge, resident) : charge);
   }
   return charges;
-}
+});
 
 function withoutMapped(charge: Charge, resident: Resident): Charge {
   const anonymous = resident.phase === 'ready' ? (resident.measured?.hostAnonymousBytes ?? 0) : 0;
@@ -88,8 +92,28 @@ function withoutMapped(charge: Charge, resident: Resident): Charge {
 }
 
 /** In the order of their ids, so that the order in which a fold kept them never matters. */
-export function residentsById(worker: Pick<WorkerState, 'residents'>): readonly Resident[] {
-  return [...worker.residents.values()].sort((a, b) => compareText(a.residentId, b.residentId));
-}
+export const residentsById = (worker: Pick<WorkerState, 'residents'>): readonly Resident[] =>
+  sortedById(worker.residents);
+
+const sortedById = memo((residents: WorkerState['residents']): readonly Resident[] =>
+  [...residents.values()].sort((a, b) => compareText(a.residentId, b.residentId)),
+);
+
+/** Residents of a model that stay, in the order of their ids. */
+export const residentsOfModel = (
+  worker: Pick<WorkerState, 'residents'>,
+  modelKey: ModelKey,
+): readonly Resident[] => byModel(worker.residents).get(modelKey) ?? [];
+
+const byModel = memo((residents: WorkerState['residents']): ReadonlyMap<ModelKey, readonly Resident[]> => {
+  const models = new Map<ModelKey, Resident[]>();
+  for (const resident of sortedById(residents)) {
+    if (resident.leaving) continue;
+    const same = models.get(resident.modelKey);
+    if (same) same.push(resident);
+    else models.set(resident.modelKey, [resident]);
+  }
+  return models;
+});
 
 export const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -3,6 +3,7 @@ import type { BarredWindow } from '#domain/history/history.js';
 import type { ContextAsk } from '#domain/placement-terms.js';
 import type { Room } from './room.js';
 import { FLOOR_TOKENS } from './ask.js';
+import { memo } from './memo.js';
 
 /** `auto` takes at least this, or trained when that is smaller. */
 export const AUTO_TOKENS = 8192;
@@ -69,13 +70,13 @@ export const callTokens = (
 ): number => (ticket ? ticket.promptTokens + (ticket.maxTokens ?? 0) : 0);
 
 /** The p99 (nearest rank) of tokens held over the last 20 calls; undefined without any. */
-export function p99TokensHeld(finished: readonly FinishedCall[]): number | undefined {
+export const p99TokensHeld = memo((finished: readonly FinishedCall[]): number | undefined => {
   const held = finished
     .slice(-20)
     .flatMap((c) => (c.promptTokens === undefined ? [] : [c.promptTokens + (c.outputTokens ?? 0)]))
     .sort((a, b) => a - b);
   return held[Math.max(0, Math.ceil(0.99 * held.length) - 1)];
-}
+});
 
 export interface ContextQuestion {
   readonly ask: ContextAsk;

@@ -22,7 +22,7 @@ function lacks(
   deviceId: DeviceId,
 ): number {
   const charges = chargesOf(worker);
-  const room = roomOf(worker, deviceId, charges);
+  const room = roomOf(worker, deviceId);
   let held = 0;
   for (const [id, charge] of charges) if (!victims.includes(id)) held += charge.bytes.get(deviceId) ?? 0;
   const need = termsByDevice(data.need).get(deviceId) ?? 0;

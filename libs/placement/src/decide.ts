@@ -2,7 +2,7 @@ import type { Considered, PlacementDecidedData, Victim } from '#domain/events/wo
 import type { ModelKey } from '#domain/ids.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { approvedArtifacts, whyNotReusable } from './ask.js';
-import { compareText } from './charges.js';
+import { compareText, residentsOfModel } from './charges.js';
 import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { evaluate } from './evaluate.js';
@@ -64,12 +64,11 @@ const admittedOf = (verdicts: readonly Verdict[]): readonly Admitted[] =>
 function reusable(input: PlacementInput, phase: 'ready' | 'coming', tokens: number): Resident | undefined {
   const approved = approvedArtifacts(input.model.artifacts, input.settings, input.ask);
   const place = (r: Resident): number => approved.findIndex((a) => a.label === r.artifact);
-  return [...input.worker.residents.values()]
-    .filter(
-      (r) =>
-        r.modelKey === input.model.modelKey && !r.leaving && (r.phase === 'ready') === (phase === 'ready'),
-    )
+  const mine = residentsOfModel(input.worker, input.model.modelKey);
+  if (mine.length === 0) return undefined;
+  return mine
     .filter((r) => {
+      if ((r.phase === 'ready') !== (phase === 'ready')) return false;
       const largestTokens = approved[place(r)]?.geometry?.trainedContextTokens ?? r.contract.contextTokens;
       return whyNotReusable(r, { ask: input.ask, approved, callTokens: tokens, largestTokens }) === undefined;
     })
@@ -216,7 +215,7 @@ function whyPrecedes(
 }
 
 const isPlaced = (worker: WorkerState, modelKey: ModelKey): boolean =>
-  [...worker.residents.values()].some((r) => r.modelKey === modelKey && !r.leaving);
+  residentsOfModel(worker, modelKey).length > 0;
 
 function noArtifact(snapshot: Snapshot): PlacementOutcome {
   const { model, ask } = snapshot.input;

@@ -1,13 +1,14 @@
 import { windowlessKey } from '#domain/history/history.js';
-import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
+import { classKey, type Contract, engineBuildOf, type PlacementClass } from '#domain/placement-terms.js';
 import { admit, neverFits } from './admit.js';
+import type { BytesByDevice } from './charges.js';
 import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
 import { claimCores, type CoreClaim } from './cores.js';
 import { rememberedFailure } from './failures.js';
 import { DEFAULT_MICRO_BATCH, whyKvTypeRefused } from './kv.js';
 import { offloadOrderOf, type Shape } from './ladder.js';
 import { type Layout, layoutOf } from './layout.js';
-import { needOf } from './need.js';
+import { type Need, needOf } from './need.js';
 import { forecastOf, type Plan, type Verdict } from './plan.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -41,14 +42,19 @@ function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
   const { input } = snapshot;
   const trained = shape.artifact.geometry?.trainedContextTokens;
   if (input.model.kind !== 'chat') return [trained ?? 512];
-  const replaced = snapshot.own.filter((r) => r.artifact === shape.artifact.label);
-  return chooseContext({
+  const { label } = shape.artifact;
+  const known = snapshot.contexts.get(label);
+  if (known) return known;
+  const replaced = snapshot.own.filter((r) => r.artifact === label);
+  const contexts = chooseContext({
     ask: input.ask.context,
     trainedTokens: trained ?? AUTO_TOKENS,
     callTokens: snapshot.callTokens,
     ...(snapshot.p99Tokens === undefined ? {} : { p99Tokens: snapshot.p99Tokens }),
     replacedTokens: Math.max(0, ...replaced.map((r) => r.contract.contextTokens)),
   });
+  snapshot.contexts.set(label, contexts);
+  return contexts;
 }
 
 function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: boolean): Verdict {
@@ -107,31 +113,33 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
 function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
   const { shape } = plan;
   const admission = admit(snapshot, plan, withBusy);
-  switch (admission.kind) {
-    case 'never':
-      return { kind: 'never', plan, shape, reason: admission.reason, code: 'model_cannot_fit' };
-    case 'blocked':
-      return {
-        kind: 'blocked',
-        plan,
-        shape,
-        reason: admission.reason,
-        ...(admission.freeInSeconds === undefined ? {} : { freeInSeconds: admission.freeInSeconds }),
-      };
-    case 'fits':
-      return {
-        kind: 'admitted',
-        plan,
-        victims: admission.victims,
-        exact: admission.exact,
-        forecast: forecastOf(snapshot, plan, admission.readyInSeconds),
-        reason: admission.reason,
-      };
+  if (admission.kind === 'blocked') {
+    return {
+      kind: 'blocked',
+      plan,
+      shape,
+      // Words are made for the few that are told.
+      get reason() {
+        return admission.reason;
+      },
+      get freeInSeconds() {
+        return admission.freeInSeconds;
+      },
+    };
   }
+  return {
+    kind: 'admitted',
+    plan,
+    victims: admission.victims,
+    exact: admission.exact,
+    forecast: forecastOf(snapshot, plan, admission.readyInSeconds),
+    reason: admission.reason,
+  };
 }
 
 function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
-  const klass = placementClassOf(plan.shape.artifact.label, plan.contract);
+  if (snapshot.input.history.barred.size === 0) return undefined;
+  const { klass } = plan;
   const barred = snapshot.input.history.barred.get(windowlessKey(klass));
   if (!isBarred(barred, klass.contextTokens, snapshot.roomList)) return undefined;
   return `the engine refused ${barred?.contextTokens ?? 0} tokens with no less room than now: ${barred?.reason ?? ''}`;
@@ -143,54 +151,101 @@ type Arranged =
 
 /** The plan of a shape at a context: its layers laid out, and what it takes. */
 function arrange(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim): Arranged {
-  const plans = new Map<string, Plan>();
-  const planAt = (layout: Layout): Plan => {
-    const key = `${layout.gpuLayers}|${layout.cpuMoeLayers}`;
-    const plan = plans.get(key) ?? planOf(snapshot, shape, contextTokens, claim, layout);
-    plans.set(key, plan);
-    return plan;
-  };
-  const result = layoutOf(snapshot, shape, (layout, deviceId) => planAt(layout).asked.get(deviceId) ?? 0);
-  return result.ok ? { kind: 'plan', plan: planAt(result.layout) } : result;
+  const draft = new Draft(snapshot, shape, contextTokens, claim);
+  const result = layoutOf(snapshot, shape, (layout, deviceId) => draft.asked(layout).get(deviceId) ?? 0);
+  return result.ok ? { kind: 'plan', plan: draft.plan(result.layout) } : result;
 }
 
-function planOf(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim, layout: Layout): Plan {
-  const { input } = snapshot;
-  const { kvType, slots } = input.ask;
-  const llamaServer = shape.engine.kind === 'llama-server';
-  const contract: Contract = {
-    kind: input.model.kind,
-    engine: { kind: shape.engine.kind, build: shape.engine.build },
-    rung: shape.rung,
-    contextTokens,
-    slots,
-    kvType,
-    ...layout,
-    microBatch: DEFAULT_MICRO_BATCH,
-    // A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context.
-    flashAttention: input.model.kind === 'chat' && (kvType !== 'f16' || llamaServer),
-    threads: claim.threads,
-    ...(claim.cores ? { cores: claim.cores } : {}),
-    devices: shape.devices,
-  };
-  const need = needOf({
-    artifact: shape.artifact,
-    contract,
-    history: input.history,
-    process: snapshot.process,
-    order: offloadOrderOf(shape.engine),
-  });
-  const projectable =
-    need.fromHeader && !input.unprojectable.has(classKey(placementClassOf(shape.artifact.label, contract)));
-  return { shape, contract, need, asked: projectable ? exactBytes(need.terms) : need.bytes, projectable };
+interface Priced {
+  readonly layout: Layout;
+  readonly klass: PlacementClass;
+  readonly need: Need;
+  readonly projectable: boolean;
+  readonly asked: BytesByDevice;
 }
 
-/** Header arithmetic without estimates: what the plan takes at least, while the engine can still say exactly. */
-function exactBytes(terms: Plan['need']['terms']): Plan['asked'] {
-  const sums = new Map<Plan['need']['terms'][number]['deviceId'], number>();
-  for (const { deviceId, bytes, basis } of terms) {
-    if (basis === 'header' || basis === 'measured')
-      sums.set(deviceId, (sums.get(deviceId) ?? 0) + (bytes ?? 0));
+/** A plan whose layers are not laid out yet: priced at the layouts that are tried, the last of which is kept. */
+class Draft {
+  readonly #snapshot: Snapshot;
+  readonly #shape: Shape;
+  readonly #contextTokens: number;
+  readonly #claim: Claim;
+  #last: Priced | undefined;
+
+  constructor(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim) {
+    this.#snapshot = snapshot;
+    this.#shape = shape;
+    this.#contextTokens = contextTokens;
+    this.#claim = claim;
   }
-  return sums;
+
+  asked(layout: Layout): BytesByDevice {
+    return this.#price(layout).asked;
+  }
+
+  plan(layout: Layout): Plan {
+    const { need, asked, projectable, klass } = this.#price(layout);
+    return { shape: this.#shape, contract: this.#contract(layout), klass, need, asked, projectable };
+  }
+
+  #price(layout: Layout): Priced {
+    const last = this.#last;
+    if (last?.layout.gpuLayers === layout.gpuLayers && last.layout.cpuMoeLayers === layout.cpuMoeLayers)
+      return last;
+    const { input, process } = this.#snapshot;
+    const { artifact, engine } = this.#shape;
+    const klass = this.#class(layout);
+    const need = needOf({
+      artifact,
+      plan: klass,
+      history: input.history,
+      process,
+      order: offloadOrderOf(engine),
+    });
+    const projectable = need.fromHeader && !input.unprojectable.has(classKey(klass));
+    const asked = projectable ? need.exactBytes : need.bytes;
+    return (this.#last = { layout, klass, need, projectable, asked });
+  }
+
+  #class(layout: Layout): PlacementClass {
+    const { artifact, engine, devices } = this.#shape;
+    const { kvType, slots } = this.#snapshot.input.ask;
+    return {
+      artifact: artifact.label,
+      devices,
+      ...layout,
+      kvType,
+      contextTokens: this.#contextTokens,
+      slots,
+      microBatch: DEFAULT_MICRO_BATCH,
+      flashAttention: this.#flashAttention(),
+      engineBuild: engineBuildOf(engine),
+    };
+  }
+
+  #contract(layout: Layout): Contract {
+    const { engine, rung, devices } = this.#shape;
+    const { model, ask } = this.#snapshot.input;
+    const { threads, cores } = this.#claim;
+    return {
+      kind: model.kind,
+      engine: { kind: engine.kind, build: engine.build },
+      rung,
+      contextTokens: this.#contextTokens,
+      slots: ask.slots,
+      kvType: ask.kvType,
+      ...layout,
+      microBatch: DEFAULT_MICRO_BATCH,
+      flashAttention: this.#flashAttention(),
+      threads,
+      ...(cores ? { cores } : {}),
+      devices,
+    };
+  }
+
+  /** A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context. */
+  #flashAttention(): boolean {
+    const { model, ask } = this.#snapshot.input;
+    return model.kind === 'chat' && (ask.kvType !== 'f16' || this.#shape.engine.kind === 'llama-server');
+  }
 }

@@ -1,7 +1,8 @@
 import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import type { PlacementClass } from '#domain/placement-terms.js';
-import { blockCache, padCells } from './kv.js';
+import { between, blockSumsOf, cacheSumsOf, NO_CACHE } from './block-sums.js';
+import { padCells } from './kv.js';
 import { offloadOf, type OffloadOrder } from './weights.js';
 
 /** Bytes on one device by arithmetic from the file's header. */
@@ -37,10 +38,8 @@ export function headerBytes(
 ): ReadonlyMap<DeviceId, HeaderBytes> {
   const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = geometry;
   const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
-  const { always, experts } = sumsOf(geometry);
+  const { always, experts } = blockSumsOf(geometry);
   const cache = geometry.kind === 'chat' ? cacheSumsOf(geometry, plan) : NO_CACHE;
-  const between = (sums: readonly number[], from: number, to: number): number =>
-    to > from ? (sums[to] ?? 0) - (sums[from] ?? 0) : 0;
   const compute = computeBytes(geometry, plan);
   const kept = Math.min(blocks.length, plan.cpuMoeLayers);
   const result = new Map<DeviceId, HeaderBytes>();
@@ -80,53 +79,6 @@ function blocksOn(plan: PricedPlan, index: number, offloaded: number): number {
     plan.blocksByDevice?.[index] ??
     Math.floor(((index + 1) * offloaded) / parts) - Math.floor((index * offloaded) / parts)
   );
-}
-
-/** Sums over the first n blocks, so that a plan is priced without walking them; kept as long as their geometry. */
-interface BlockSums {
-  readonly always: readonly number[];
-  readonly experts: readonly number[];
-  readonly caches: Map<string, CacheSums>;
-}
-
-interface CacheSums {
-  readonly kv: readonly number[];
-  readonly state: readonly number[];
-}
-
-const NO_CACHE: CacheSums = { kv: [], state: [] };
-const MOST_CACHES = 64;
-const sums = new WeakMap<Geometry, BlockSums>();
-
-function sumsOf(geometry: Geometry): BlockSums {
-  const known = sums.get(geometry);
-  if (known) return known;
-  const made: BlockSums = {
-    always: running(geometry.blocks.map((b) => b.alwaysBytes)),
-    experts: running(geometry.blocks.map((b) => b.expertBytes)),
-    caches: new Map(),
-  };
-  sums.set(geometry, made);
-  return made;
-}
-
-function cacheSumsOf(geometry: Geometry, plan: PricedPlan): CacheSums {
-  const { caches } = sumsOf(geometry);
-  const key = `${plan.kvType}|${plan.contextTokens}|${plan.slots}|${plan.microBatch}`;
-  const known = caches.get(key);
-  if (known) return known;
-  const each = geometry.blocks.map((b) => blockCache(b.cache, plan));
-  const made = { kv: running(each.map((c) => c.kvBytes)), state: running(each.map((c) => c.stateBytes)) };
-  if (caches.size >= MOST_CACHES) caches.clear();
-  caches.set(key, made);
-  return made;
-}
-
-function running(values: readonly number[]): readonly number[] {
-  const result = [0];
-  let sum = 0;
-  for (const value of values) result.push((sum += value));
-  return result;
 }
 
 /**

@@ -12,6 +12,7 @@ export * from './loss.js';
 export * from './model-name.js';
 export * from './need.js';
 export * from './predict.js';
+export * from './process-figures.js';
 export * from './queue.js';
 export * from './render.js';
 export * from './room.js';

@@ -1,6 +1,7 @@
 import type { CallHistory } from '#domain/calls/call-history.js';
 import { median, type PairHistory } from '#domain/history/history.js';
 import { classKey, type PlacementClass } from '#domain/placement-terms.js';
+import { memo } from './memo.js';
 
 /** H: how far ahead an eviction is regretted. */
 export const HORIZON_SECONDS = 600;
@@ -20,7 +21,7 @@ export function callRate(calls: CallHistory | undefined, nowMs: number): number 
   const last = arrivals.at(-1);
   if (!calls || last === undefined) return 0.5 / HORIZON_SECONDS;
   const idleSeconds = Math.max(0, (nowMs - last) / 1000);
-  const gaps = arrivals.slice(1).map((at, i) => Math.max(0, (at - (arrivals[i] ?? at)) / 1000));
+  const gaps = gapSecondsOf(calls);
   if (gaps.length < GAPS_NEEDED) {
     const spanSeconds = Math.max(0, (nowMs - (calls.firstArrivalMs ?? last)) / 1000);
     return (calls.calls + 0.5) / (spanSeconds + HORIZON_SECONDS);
@@ -35,6 +36,10 @@ export function callRate(calls: CallHistory | undefined, nowMs: number): number 
   if (exposureSeconds > 0) return ended / exposureSeconds;
   return 1 / Math.max(idleSeconds, 1);
 }
+
+const gapSecondsOf = memo(({ arrivalsMs }: CallHistory): readonly number[] =>
+  arrivalsMs.slice(1).map((at, i) => Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000)),
+);
 
 /** min(1, λ·H) · (reload + wait), in seconds. */
 export const expectedLoss = (ratePerSecond: number, reloadSeconds: number, waitSeconds: number): number =>
@@ -51,26 +56,51 @@ export function loadSeconds(
   plan: PlacementClass,
   weightsBytes: number,
 ): LoadEstimate {
-  const key = classKey(plan);
-  const own = median(history?.loadSeconds.get(key) ?? []);
-  if (own !== undefined) return { seconds: own, basis: 'measured' };
-  const others: number[] = [];
-  for (const [other, seconds] of history?.loadSeconds ?? []) {
-    if (other.startsWith(`${plan.artifact}|`)) others.push(...seconds);
+  if (history && history.loadSeconds.size > 0) {
+    const own = classMediansOf(history).get(keyOf(plan));
+    if (own !== undefined) return { seconds: own, basis: 'measured' };
+    const near = artifactMedian(history, plan.artifact);
+    if (near !== undefined) return { seconds: near, basis: 'measured other class' };
   }
-  const near = median(others);
-  if (near !== undefined) return { seconds: near, basis: 'measured other class' };
   return { seconds: START_SECONDS + weightsBytes / READ_BYTES_PER_SECOND, basis: 'estimated' };
 }
 
+const keyOf = memo(classKey);
+
+const classMediansOf = memo(({ loadSeconds: byClass }: PairHistory): ReadonlyMap<string, number> => {
+  const medians = new Map<string, number>();
+  for (const [key, seconds] of byClass) {
+    const middle = median(seconds);
+    if (middle !== undefined) medians.set(key, middle);
+  }
+  return medians;
+});
+
+const artifactMediansOf = memo((_: PairHistory) => new Map<string, number | undefined>());
+
+/** Median over every class of an artifact. */
+function artifactMedian(history: PairHistory, artifact: string): number | undefined {
+  const known = artifactMediansOf(history);
+  if (known.has(artifact)) return known.get(artifact);
+  const all: number[] = [];
+  for (const [key, seconds] of history.loadSeconds) {
+    if (key.startsWith(`${artifact}|`)) all.push(...seconds);
+  }
+  const middle = median(all);
+  known.set(artifact, middle);
+  return middle;
+}
+
 /** Mean wait of a model's calls beyond the load; 0 when unknown. */
-export function meanWaitSeconds(calls: CallHistory | undefined): number {
+export const meanWaitSeconds = (calls: CallHistory | undefined): number => (calls ? meanWaitOf(calls) : 0);
+
+const meanWaitOf = memo((calls: CallHistory): number => {
   let sum = 0;
   let known = 0;
-  for (const { waitSeconds } of calls?.finished ?? []) {
+  for (const { waitSeconds } of calls.finished) {
     if (waitSeconds === undefined) continue;
     sum += waitSeconds;
     known += 1;
   }
   return known === 0 ? 0 : sum / known;
-}
+});

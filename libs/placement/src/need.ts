@@ -1,91 +1,33 @@
 import type { Artifact } from '#domain/events/catalog-events.js';
 import type { Geometry } from '#domain/geometry.js';
-import type { Fact, PairHistory } from '#domain/history/history.js';
+import type { PairHistory } from '#domain/history/history.js';
 import type { HistoryEventData } from '#domain/events/history-events.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
-import {
-  type Basis,
-  classKey,
-  type Contract,
-  engineBuildOf,
-  type NeedTerm,
-  type NeedTermName,
-  type PlacementClass,
-  placementClassOf,
-} from '#domain/placement-terms.js';
-import { type BytesByDevice, compareText, sumOf, termsByDevice, unknownDevices } from './charges.js';
+import type { Basis, NeedTerm, NeedTermName, PlacementClass } from '#domain/placement-terms.js';
+import { type BytesByDevice, sumOf } from './charges.js';
 import { type HeaderBytes, headerBytes } from './header.js';
+import { type Measured, measuredOf, nearestMeasured, type Projected, projectedOf } from './measured.js';
+import { processKey, type ProcessFigures } from './process-figures.js';
 import type { OffloadOrder } from './weights.js';
-
-type Measured = Fact<HistoryEventData<'LoadMeasured'>>;
-type Projected = Fact<HistoryEventData<'LoadProjected'>>;
-
-/** What a process takes on a device by itself. */
-export interface ProcessFigure {
-  readonly bytes: number;
-  readonly eventId: string;
-  readonly at: string;
-}
-
-/** The process figure that was measured last with any model, by `processKey`. */
-export interface ProcessFigures {
-  get(key: string): ProcessFigure | undefined;
-}
-
-export const processKey = (deviceId: DeviceId, engineBuild: string): string => `${deviceId}|${engineBuild}`;
-
-/** The latest process figure of each device and engine build over all models of a worker, gathered when first asked. */
-export function processFigures(histories: Iterable<PairHistory>): ProcessFigures {
-  let gathered: Map<string, ProcessFigure> | undefined;
-  return {
-    get: (key) => (gathered ??= gather(histories)).get(key),
-  };
-}
-
-function gather(histories: Iterable<PairHistory>): Map<string, ProcessFigure> {
-  const latest = new Map<string, ProcessFigure>();
-  for (const history of histories) {
-    for (const [key, figure] of figuresOf(history)) {
-      const before = latest.get(key);
-      if (!before || isLater(figure, before)) latest.set(key, figure);
-    }
-  }
-  return latest;
-}
-
-const figures = new WeakMap<PairHistory, ReadonlyMap<string, ProcessFigure>>();
-
-/** Those of one model; kept as long as the history that they were read from. */
-function figuresOf(history: PairHistory): ReadonlyMap<string, ProcessFigure> {
-  const known = figures.get(history);
-  if (known) return known;
-  const made = new Map<string, ProcessFigure>();
-  for (const { value, eventId, at } of history.measured.values()) {
-    for (const device of value.byDevice) {
-      const key = processKey(device.deviceId, value.class.engineBuild);
-      const figure = { bytes: device.processBytes, eventId, at };
-      const before = made.get(key);
-      if (!before || isLater(figure, before)) made.set(key, figure);
-    }
-  }
-  figures.set(history, made);
-  return made;
-}
-
-const isLater = (a: ProcessFigure, b: ProcessFigure): boolean =>
-  a.at > b.at || (a.at === b.at && a.eventId > b.eventId);
 
 export interface NeedQuestion {
   readonly artifact: Artifact;
-  readonly contract: Contract;
+  readonly plan: PlacementClass;
   readonly history: PairHistory;
   readonly process: ProcessFigures;
   readonly order: OffloadOrder;
 }
 
+/** What a plan takes. Plans are priced far more often than they are told: the terms are made when they are read. */
 export interface Need {
+  /** Every term with its basis and the event that it came from. */
   readonly terms: readonly NeedTerm[];
+  /** Sum by device of all terms that have a figure. */
   readonly bytes: BytesByDevice;
+  /** Sum by device of what the header gives exactly and of what was measured: without estimates. */
+  readonly exactBytes: BytesByDevice;
+  /** Over all devices. */
+  readonly weightsBytes: number;
   /** Devices on which weights or KV are unknown. */
   readonly unknownOn: ReadonlySet<DeviceId>;
   /** Neither measured nor projected: an engine could still say more. */
@@ -97,31 +39,120 @@ export interface Need {
  * for this class; measured for another class of the artifact, moved by the header's difference; projected; header.
  */
 export function needOf(question: NeedQuestion): Need {
-  const { artifact, contract, history } = question;
-  const plan = placementClassOf(artifact.label, contract);
-  const same = history.measured.get(classKey(plan));
-  if (same) return needFrom(measuredTerms(same), false);
-  const nearest = nearestMeasured(history, plan);
-  const geometry = artifact.geometry;
-  if (nearest && geometry) return needFrom(movedTerms(nearest, geometry, question), false);
-  const projected = history.projected.get(classKey(plan));
-  if (projected) return needFrom(projectedTerms(projected, question), false);
-  return needFrom(geometry ? headerTerms(geometry, question) : unknownTerms(contract), true);
+  const { artifact, plan, history } = question;
+  const same = measuredOf(history, plan);
+  if (same) return new Figures(measuredParts(same), false);
+  const { geometry } = artifact;
+  const nearest = geometry && nearestMeasured(history, plan);
+  if (nearest) return new Figures(movedParts(nearest, geometry, question), false);
+  const projected = projectedOf(history, plan);
+  if (projected) return new Figures(projectedParts(projected, question), false);
+  return new Figures(geometry ? headerParts(geometry, question) : unknownParts(plan), true);
 }
 
-const needFrom = (terms: readonly NeedTerm[], fromHeader: boolean): Need => ({
-  terms,
-  bytes: termsByDevice(terms),
-  unknownOn: unknownDevices(terms),
-  fromHeader,
-});
+/** The terms of one device. */
+interface Part {
+  readonly deviceId: DeviceId;
+  /** Of weights, KV cache and state. */
+  readonly basis: Basis;
+  readonly fromEvent: string | undefined;
+  readonly weightsBytes: number | undefined;
+  readonly kvBytes: number | undefined;
+  readonly stateBytes: number;
+  readonly computeBasis: Basis;
+  /** Absent where nothing is known of the device. */
+  readonly computeBytes: number | undefined;
+  readonly process: ProcessPart | undefined;
+}
+
+interface ProcessPart {
+  readonly bytes: number | undefined;
+  readonly basis: Basis;
+  readonly fromEvent: string | undefined;
+}
+
+class Figures implements Need {
+  readonly bytes: BytesByDevice;
+  readonly weightsBytes: number;
+  readonly unknownOn: ReadonlySet<DeviceId>;
+  readonly fromHeader: boolean;
+  readonly #parts: readonly Part[];
+  #exact: BytesByDevice | undefined;
+  #terms: readonly NeedTerm[] | undefined;
+
+  constructor(parts: readonly Part[], fromHeader: boolean) {
+    this.#parts = parts;
+    this.fromHeader = fromHeader;
+    const bytes = new Map<DeviceId, number>();
+    let weights = 0;
+    let unknownOn: Set<DeviceId> | undefined;
+    for (const part of parts) {
+      const { deviceId, weightsBytes, kvBytes } = part;
+      bytes.set(deviceId, (bytes.get(deviceId) ?? 0) + allOf(part));
+      weights += whole(weightsBytes);
+      if (weightsBytes === undefined || kvBytes === undefined) (unknownOn ??= new Set()).add(deviceId);
+    }
+    this.bytes = bytes;
+    this.weightsBytes = weights;
+    this.unknownOn = unknownOn ?? NO_DEVICES;
+  }
+
+  get exactBytes(): BytesByDevice {
+    return (this.#exact ??= new Map(this.#parts.map((part) => [part.deviceId, exactOf(part)])));
+  }
+
+  get terms(): readonly NeedTerm[] {
+    return (this.#terms ??= this.#parts.flatMap(termsOf));
+  }
+}
+
+const NO_DEVICES: ReadonlySet<DeviceId> = new Set();
+const whole = (bytes: number | undefined): number => (bytes === undefined ? 0 : Math.ceil(bytes));
+
+const allOf = (p: Part): number =>
+  whole(p.weightsBytes) +
+  whole(p.kvBytes) +
+  whole(p.stateBytes) +
+  whole(p.computeBytes) +
+  whole(p.process?.bytes);
+
+const isExact = (basis: Basis): boolean => basis === 'header' || basis === 'measured';
+
+function exactOf(p: Part): number {
+  let bytes = 0;
+  if (isExact(p.basis)) bytes += whole(p.weightsBytes) + whole(p.kvBytes) + whole(p.stateBytes);
+  if (isExact(p.computeBasis)) bytes += whole(p.computeBytes);
+  if (p.process && isExact(p.process.basis)) bytes += whole(p.process.bytes);
+  return bytes;
+}
+
+function termsOf(p: Part): readonly NeedTerm[] {
+  const { deviceId, basis, fromEvent } = p;
+  const terms = [
+    term(deviceId, 'weights', p.weightsBytes, basis, fromEvent),
+    term(deviceId, 'kv', p.kvBytes, basis, fromEvent),
+  ];
+  if (p.stateBytes > 0) terms.push(term(deviceId, 'state', p.stateBytes, basis, fromEvent));
+  if (p.computeBytes !== undefined)
+    terms.push(
+      term(
+        deviceId,
+        'compute',
+        p.computeBytes,
+        p.computeBasis,
+        p.computeBasis === 'estimated' ? undefined : fromEvent,
+      ),
+    );
+  if (p.process) terms.push(term(deviceId, 'process', p.process.bytes, p.process.basis, p.process.fromEvent));
+  return terms;
+}
 
 const term = (
   deviceId: DeviceId,
   name: NeedTermName,
   bytes: number | undefined,
   basis: Basis,
-  fromEvent?: string,
+  fromEvent: string | undefined,
 ): NeedTerm => ({
   deviceId,
   term: name,
@@ -130,117 +161,110 @@ const term = (
   ...(fromEvent === undefined ? {} : { fromEvent }),
 });
 
-function measuredTerms({ value, eventId }: Measured): readonly NeedTerm[] {
-  return value.byDevice.flatMap((d) => [
-    term(d.deviceId, 'weights', d.weightsBytes, 'measured', eventId),
-    term(d.deviceId, 'kv', d.kvBytes, 'measured', eventId),
-    term(d.deviceId, 'compute', d.computeBytes, 'measured', eventId),
-    term(d.deviceId, 'process', measuredProcess(value, d.deviceId), 'measured', eventId),
-  ]);
-}
+const measuredParts = ({ value, eventId }: Measured): readonly Part[] =>
+  value.byDevice.map((d) => ({
+    deviceId: d.deviceId,
+    basis: 'measured',
+    fromEvent: eventId,
+    weightsBytes: d.weightsBytes,
+    kvBytes: d.kvBytes,
+    stateBytes: 0,
+    computeBasis: 'measured',
+    computeBytes: d.computeBytes,
+    process: { bytes: measuredProcess(value, d), basis: 'measured', fromEvent: eventId },
+  }));
 
 /** In RAM the anonymous memory is charged when it is more than the parts: the rest is the process's own. */
-function measuredProcess(value: HistoryEventData<'LoadMeasured'>, deviceId: DeviceId): number {
-  const device = value.byDevice.find((d) => d.deviceId === deviceId);
-  if (!device) return 0;
-  const unnamed = deviceId === RAM ? Math.max(0, value.hostAnonymousBytes - sumOf(device)) : 0;
+function measuredProcess(
+  value: HistoryEventData<'LoadMeasured'>,
+  device: HistoryEventData<'LoadMeasured'>['byDevice'][number],
+): number {
+  const unnamed = device.deviceId === RAM ? Math.max(0, value.hostAnonymousBytes - sumOf(device)) : 0;
   return device.processBytes + unnamed;
 }
 
-/**
- * The measurement to move from: the class that differs least (same devices, engine, layers, KV type, then the nearest
- * context), the latest of equals.
- */
-function nearestMeasured(history: PairHistory, plan: PlacementClass): Measured | undefined {
-  let best: Measured | undefined;
-  let bestScore = Infinity;
-  for (const fact of history.measured.values()) {
-    const other = fact.value.class;
-    if (other.artifact !== plan.artifact) continue;
-    const score =
-      (other.devices.join() === plan.devices.join() ? 0 : 32) +
-      (other.engineBuild === plan.engineBuild ? 0 : 16) +
-      (other.gpuLayers === plan.gpuLayers && other.cpuMoeLayers === plan.cpuMoeLayers ? 0 : 8) +
-      (other.flashAttention === plan.flashAttention && other.microBatch === plan.microBatch ? 0 : 4) +
-      (other.kvType === plan.kvType && other.slots === plan.slots ? 0 : 2) +
-      Math.abs(other.contextTokens - plan.contextTokens) / (other.contextTokens + plan.contextTokens + 1);
-    const later =
-      best !== undefined &&
-      score === bestScore &&
-      (fact.at > best.at || (fact.at === best.at && compareText(fact.eventId, best.eventId) > 0));
-    if (score < bestScore || later) {
-      best = fact;
-      bestScore = score;
-    }
-  }
-  return best;
-}
-
 /** Measured terms plus what the header says the two plans differ by. A device that was not measured has the header's own. */
-function movedTerms(fact: Measured, geometry: Geometry, question: NeedQuestion): readonly NeedTerm[] {
+function movedParts(fact: Measured, geometry: Geometry, question: NeedQuestion): readonly Part[] {
   const { value, eventId } = fact;
-  const plan = placementClassOf(question.artifact.label, question.contract);
+  const { plan } = question;
   const now = headerBytes(geometry, plan, question.order);
   const then = headerBytes(geometry, value.class, question.order);
-  const devices = [...new Set([...plan.devices, RAM])];
-  return devices.flatMap((deviceId) => {
+  const part = (deviceId: DeviceId): Part => {
     const measured = value.byDevice.find((d) => d.deviceId === deviceId);
     const to = now.get(deviceId) ?? NOTHING;
-    if (!measured) return ownHeaderTerms(deviceId, to, question);
+    if (!measured) return headerPart(deviceId, to, question);
     const from = then.get(deviceId) ?? NOTHING;
-    const move = (bytes: number, a: number, b: number): number => Math.max(0, bytes + b - a);
-    const moved = (name: NeedTermName, bytes: number): NeedTerm =>
-      term(deviceId, name, bytes, 'measured+header', eventId);
-    return [
-      moved('weights', move(measured.weightsBytes, from.weightsBytes, to.weightsBytes)),
-      moved('kv', move(measured.kvBytes, from.kvBytes + from.stateBytes, to.kvBytes + to.stateBytes)),
-      moved('compute', move(measured.computeBytes, from.computeBytes, to.computeBytes)),
-      moved('process', measuredProcess(value, deviceId)),
-    ];
-  });
+    return {
+      deviceId,
+      basis: 'measured+header',
+      fromEvent: eventId,
+      weightsBytes: Math.max(0, measured.weightsBytes + to.weightsBytes - from.weightsBytes),
+      kvBytes: Math.max(0, measured.kvBytes + to.kvBytes + to.stateBytes - (from.kvBytes + from.stateBytes)),
+      stateBytes: 0,
+      computeBasis: 'measured+header',
+      computeBytes: Math.max(0, measured.computeBytes + to.computeBytes - from.computeBytes),
+      process: { bytes: measuredProcess(value, measured), basis: 'measured+header', fromEvent: eventId },
+    };
+  };
+  return [...plan.devices.map(part), part(RAM)];
 }
 
 const NOTHING: HeaderBytes = { weightsBytes: 0, kvBytes: 0, stateBytes: 0, computeBytes: 0 };
 
-function projectedTerms({ value, eventId }: Projected, question: NeedQuestion): readonly NeedTerm[] {
-  return value.byDevice.flatMap((d) => [
-    term(d.deviceId, 'weights', d.weightsBytes, 'projected', eventId),
-    term(d.deviceId, 'kv', d.kvBytes, 'projected', eventId),
-    term(d.deviceId, 'compute', d.computeBytes, 'projected', eventId),
-    processTerm(d.deviceId, question, d.processBytes > 0 ? { bytes: d.processBytes, eventId } : undefined),
-  ]);
+const projectedParts = ({ value, eventId }: Projected, question: NeedQuestion): readonly Part[] =>
+  value.byDevice.map((d) => ({
+    deviceId: d.deviceId,
+    basis: 'projected',
+    fromEvent: eventId,
+    weightsBytes: d.weightsBytes,
+    kvBytes: d.kvBytes,
+    stateBytes: 0,
+    computeBasis: 'projected',
+    computeBytes: d.computeBytes,
+    process: processPart(
+      d.deviceId,
+      question,
+      d.processBytes > 0 ? { bytes: d.processBytes, basis: 'projected', fromEvent: eventId } : undefined,
+    ),
+  }));
+
+const UNKNOWN_PROCESS: ProcessPart = { bytes: undefined, basis: 'unknown', fromEvent: undefined };
+
+function processPart(deviceId: DeviceId, question: NeedQuestion, projected?: ProcessPart): ProcessPart {
+  const known = question.process.get(processKey(deviceId, question.plan.engineBuild));
+  if (known) return { bytes: known.bytes, basis: 'measured', fromEvent: known.eventId };
+  return projected ?? UNKNOWN_PROCESS;
 }
 
-function processTerm(
-  deviceId: DeviceId,
-  question: NeedQuestion,
-  projected?: { readonly bytes: number; readonly eventId: string },
-): NeedTerm {
-  const known = question.process.get(processKey(deviceId, engineBuildOf(question.contract.engine)));
-  if (known) return term(deviceId, 'process', known.bytes, 'measured', known.eventId);
-  if (projected) return term(deviceId, 'process', projected.bytes, 'projected', projected.eventId);
-  return term(deviceId, 'process', undefined, 'unknown');
+function headerParts(geometry: Geometry, question: NeedQuestion): readonly Part[] {
+  const parts: Part[] = [];
+  for (const [deviceId, bytes] of headerBytes(geometry, question.plan, question.order))
+    parts.push(headerPart(deviceId, bytes, question));
+  return parts;
 }
 
-function headerTerms(geometry: Geometry, question: NeedQuestion): readonly NeedTerm[] {
-  const plan = placementClassOf(question.artifact.label, question.contract);
-  const header = headerBytes(geometry, plan, question.order);
-  return [...header].flatMap(([deviceId, bytes]) => ownHeaderTerms(deviceId, bytes, question));
-}
-
-function ownHeaderTerms(deviceId: DeviceId, bytes: HeaderBytes, question: NeedQuestion): readonly NeedTerm[] {
-  return [
-    term(deviceId, 'weights', bytes.weightsBytes, 'header'),
-    term(deviceId, 'kv', bytes.kvBytes, 'header'),
-    ...(bytes.stateBytes > 0 ? [term(deviceId, 'state', bytes.stateBytes, 'header')] : []),
-    term(deviceId, 'compute', bytes.computeBytes, 'estimated'),
-    processTerm(deviceId, question),
-  ];
-}
+const headerPart = (deviceId: DeviceId, bytes: HeaderBytes, question: NeedQuestion): Part => ({
+  deviceId,
+  basis: 'header',
+  fromEvent: undefined,
+  weightsBytes: bytes.weightsBytes,
+  kvBytes: bytes.kvBytes,
+  stateBytes: bytes.stateBytes,
+  computeBasis: 'estimated',
+  computeBytes: bytes.computeBytes,
+  process: processPart(deviceId, question),
+});
 
 /** Without a header nothing is known but the files' size, and that is no figure of memory. */
-const unknownTerms = (contract: Contract): readonly NeedTerm[] =>
-  (contract.devices.length > 0 ? contract.devices : [RAM]).flatMap((deviceId) => [
-    term(deviceId, 'weights', undefined, 'unknown'),
-    term(deviceId, 'kv', undefined, 'unknown'),
-  ]);
+const unknownParts = (plan: PlacementClass): readonly Part[] =>
+  (plan.devices.length > 0 ? plan.devices : [RAM]).map((deviceId) => ({
+    deviceId,
+    basis: 'unknown',
+    fromEvent: undefined,
+    weightsBytes: undefined,
+    kvBytes: undefined,
+    stateBytes: 0,
+    computeBasis: 'unknown',
+    computeBytes: undefined,
+    process: undefined,
+  }));

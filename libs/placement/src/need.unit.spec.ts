@@ -12,7 +12,8 @@ import {
   whyKvTypeRefused,
   windowCells,
 } from './kv.js';
-import { needOf, processFigures } from './need.js';
+import { needOf } from './need.js';
+import { processFigures } from './process-figures.js';
 import {
   artifact,
   attention,
@@ -209,7 +210,7 @@ describe('the order of belief', () => {
   const ask = (over: Partial<Contract>, from = history('m')) =>
     needOf({
       artifact: artifact(),
-      contract: contract(over),
+      plan: placementClassOf('F16', contract(over)),
       history: from,
       process: new Map(),
       order: 'output-first',
@@ -269,7 +270,7 @@ describe('the order of belief', () => {
     ]);
     const need = needOf({
       artifact: artifact(),
-      contract: contract(),
+      plan: placementClassOf('F16', contract()),
       history: history('m'),
       process,
       order: 'output-first',
@@ -286,7 +287,7 @@ describe('the order of belief', () => {
   it('says what is unknown, and prices nothing without a header', () => {
     const need = needOf({
       artifact: { label: 'F16', files: [], complete: true },
-      contract: contract(),
+      plan: placementClassOf('F16', contract()),
       history: history('m'),
       process: new Map(),
       order: 'output-first',

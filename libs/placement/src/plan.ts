@@ -1,11 +1,12 @@
 import type { Considered } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
-import { type Contract, placementClassOf } from '#domain/placement-terms.js';
+import type { Contract, PlacementClass } from '#domain/placement-terms.js';
 import type { BytesByDevice } from './charges.js';
 import type { EvictionCandidate } from './eviction.js';
 import type { Remembered } from './failures.js';
 import { offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
+import { lastMeasured, sameList } from './measured.js';
 import type { Need } from './need.js';
 import { outputSeconds, pricedOutputTokens } from './predict.js';
 import type { Snapshot } from './snapshot.js';
@@ -18,6 +19,7 @@ const GUESSED_OUTPUT_TOKENS = 256;
 export interface Plan {
   readonly shape: Shape;
   readonly contract: Contract;
+  readonly klass: PlacementClass;
   readonly need: Need;
   /** Bytes that must fit: without estimates while the engine can still be asked. */
   readonly asked: BytesByDevice;
@@ -47,7 +49,7 @@ export type Verdict =
       readonly plan?: Plan;
       readonly shape: Shape;
       readonly reason: string;
-      readonly freeInSeconds?: number;
+      readonly freeInSeconds?: number | undefined;
     }
   /** It failed before and is not tried again yet. */
   | { readonly kind: 'failed'; readonly plan: Plan; readonly shape: Shape; readonly remembered: Remembered }
@@ -62,14 +64,10 @@ export type Verdict =
       readonly code: 'model_cannot_fit' | 'context_length_exceeded' | 'incompatible_engine';
     };
 
-export const weightsBytesOf = (need: Need): number =>
-  need.terms.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
-
 /** Predicted seconds of a plan: from this model's measured rates, else from the memory rates of where it lies. */
 export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: number): Forecast {
   const { input, rates } = snapshot;
-  const klass = placementClassOf(plan.shape.artifact.label, plan.contract);
-  const load = loadSeconds(input.history, klass, weightsBytesOf(plan.need));
+  const load = loadSeconds(input.history, plan.klass, plan.need.weightsBytes);
   const measured = ratesBelongTo(snapshot, plan)
     ? outputSeconds(rates, input.ticket ?? { promptTokens: 0 })
     : undefined;
@@ -96,17 +94,14 @@ export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: numbe
  */
 function ratesBelongTo(snapshot: Snapshot, plan: Plan): boolean {
   if (snapshot.accelerators.length === 0) return true;
-  const last = [...snapshot.input.history.measured.values()].reduce<Measured | undefined>(
-    (a, b) => (a && a.at > b.at ? a : b),
-    undefined,
-  );
-  return last !== undefined && familyOf(last.value.class) === familyOf(plan.contract);
+  const last = lastMeasured(snapshot.input.history);
+  return last !== undefined && isSamePlace(last.value.class, plan.contract);
 }
 
-type Measured = Snapshot['input']['history']['measured'] extends ReadonlyMap<string, infer F> ? F : never;
+type Place = Pick<Contract, 'devices' | 'gpuLayers' | 'cpuMoeLayers'>;
 
-const familyOf = (c: Pick<Contract, 'devices' | 'gpuLayers' | 'cpuMoeLayers'>): string =>
-  [c.devices.join('+'), c.gpuLayers, c.cpuMoeLayers].join('|');
+const isSamePlace = (a: Place, b: Place): boolean =>
+  a.gpuLayers === b.gpuLayers && a.cpuMoeLayers === b.cpuMoeLayers && sameList(a.devices, b.devices);
 
 /** T: predicted seconds to the end of the output; undefined when the output is unknown. */
 export const totalSeconds = (forecast: Forecast): number | undefined =>
@@ -114,7 +109,11 @@ export const totalSeconds = (forecast: Forecast): number | undefined =>
     ? undefined
     : forecast.readyInSeconds + forecast.loadSeconds + forecast.outputSeconds;
 
-export const sumBytes = (bytes: BytesByDevice): number => [...bytes.values()].reduce((a, b) => a + b, 0);
+export function sumBytes(bytes: BytesByDevice): number {
+  let sum = 0;
+  for (const n of bytes.values()) sum += n;
+  return sum;
+}
 
 const REASON_CHARACTERS = 300;
 
@@ -162,6 +161,6 @@ function roomSum(snapshot: Snapshot, plan: Plan): { readonly roomBytes?: number 
   return { roomBytes: sum };
 }
 
-export const devicesOf = (plan: Plan): readonly DeviceId[] => [
-  ...new Set([...plan.asked.keys(), ...plan.need.unknownOn]),
-];
+/** Devices that a plan takes something of, or may. */
+export const devicesOf = ({ asked, need }: Plan): readonly DeviceId[] =>
+  need.unknownOn.size === 0 ? [...asked.keys()] : [...new Set([...asked.keys(), ...need.unknownOn])];

@@ -5,7 +5,8 @@ import { placementClassOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { ResidentActivity, Ticket } from './contract.js';
 import { loadSeconds } from './loss.js';
-import { compareText } from './charges.js';
+import { residentsOfModel } from './charges.js';
+import { memo } from './memo.js';
 
 /** How long a call is expected to take, in its three parts. */
 export interface Prediction {
@@ -30,8 +31,9 @@ export interface Rates {
   readonly outputTokens?: number;
 }
 
-export function ratesOf(calls: CallHistory | undefined): Rates {
-  const finished = calls?.finished ?? [];
+export const ratesOf = (calls: CallHistory | undefined): Rates => (calls ? measuredRates(calls) : {});
+
+const measuredRates = memo(({ finished }: CallHistory): Rates => {
   const pick = (of: (call: (typeof finished)[number]) => number | undefined): number | undefined =>
     median(finished.flatMap((call) => of(call) ?? []));
   const promptMsPerToken = pick((c) => c.promptMsPerToken);
@@ -42,7 +44,7 @@ export function ratesOf(calls: CallHistory | undefined): Rates {
     ...(decodeMsPerToken === undefined ? {} : { decodeMsPerToken }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
   };
-}
+});
 
 /** Output tokens that a call is priced at: the model's median, never above `max_tokens`. */
 export const pricedOutputTokens = (rates: Rates, maxTokens: number | undefined): number | undefined =>
@@ -74,9 +76,7 @@ export function predict(
 ): Prediction {
   const output = outputSeconds(ratesOf(view.calls.get(ticket.modelKey)), ticket);
   const rest = output === undefined ? {} : { outputSeconds: output };
-  const mine = [...view.worker.residents.values()]
-    .filter((r) => r.modelKey === ticket.modelKey && !r.leaving)
-    .sort((a, b) => compareText(a.residentId, b.residentId));
+  const mine = residentsOfModel(view.worker, ticket.modelKey);
   const ready = mine.filter((r) => r.phase === 'ready');
   if (ready.length > 0) {
     const readyInSeconds = Math.min(...ready.map((r) => slotFreeInSeconds(r, view.activity)));
@@ -107,5 +107,8 @@ function remainingLoad(resident: Resident, view: PredictionView): number {
 }
 
 /** Median of the last 20 loads of any class; 0 when none was measured. */
-const usualLoad = (history: PairHistory | undefined): number =>
-  median([...(history?.loadSeconds.values() ?? [])].flat().slice(-20)) ?? 0;
+const usualLoad = (history: PairHistory | undefined): number => (history ? usualLoadOf(history) : 0);
+
+const usualLoadOf = memo(
+  ({ loadSeconds: byClass }: PairHistory): number => median([...byClass.values()].flat().slice(-20)) ?? 0,
+);

@@ -1,6 +1,7 @@
 import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { type BytesByDevice, type Charge, chargesOf } from './charges.js';
+import { memo } from './memo.js';
 
 /** What a device has now, with every figure that its room came from. */
 export interface Room {
@@ -74,14 +75,19 @@ export const acceleratorsOf = (worker: Pick<WorkerState, 'devices'>): readonly D
     .map((d) => d.deviceId)
     .sort();
 
-/** Room of one device. For several at once, `chargesOf` can be given so that it is folded once. */
-export function roomOf(
-  worker: WorkerState,
-  deviceId: DeviceId,
-  charges: ReadonlyMap<ResidentId, Charge> = chargesOf(worker),
-): Room {
+/** Room of RAM and of every accelerator, in the order of their ids; kept as long as the state that it was read from. */
+export const roomsOf = memo((worker: WorkerState): readonly Room[] =>
+  [RAM, ...acceleratorsOf(worker)].map((deviceId) => roomOf(worker, deviceId)),
+);
+
+/** Room of one device. */
+export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
   const tier = tierOf(worker, deviceId);
-  const { residentsBytes, reservedBytes, unknown: stranger } = usedOn(worker, deviceId, charges);
+  const {
+    residentsBytes,
+    reservedBytes,
+    unknown: stranger,
+  } = usedByDevice(worker).get(deviceId) ?? NOTHING_USED;
   const used = { deviceId, residentsBytes, reservedBytes };
   if (!tier) {
     return {
@@ -110,25 +116,33 @@ export function roomOf(
 }
 
 interface Used {
-  readonly residentsBytes: number;
-  readonly reservedBytes: number;
-  readonly unknown: boolean;
+  residentsBytes: number;
+  reservedBytes: number;
+  unknown: boolean;
 }
 
-function usedOn(worker: WorkerState, deviceId: DeviceId, charges: ReadonlyMap<ResidentId, Charge>): Used {
-  let residentsBytes = 0;
-  let reservedBytes = 0;
-  let unknown = false;
+/** What residents and plans take on each device, in one walk over them. */
+const usedByDevice = memo((worker: WorkerState): ReadonlyMap<DeviceId, Readonly<Used>> => {
+  const charges = chargesOf(worker);
+  const used = new Map<DeviceId, Used>();
+  const on = (deviceId: DeviceId): Used => {
+    let entry = used.get(deviceId);
+    if (!entry) used.set(deviceId, (entry = { residentsBytes: 0, reservedBytes: 0, unknown: false }));
+    return entry;
+  };
   for (const resident of worker.residents.values()) {
     const charge = charges.get(resident.residentId);
     if (!charge) continue;
-    if (charge.unknownOn.has(deviceId)) unknown = true;
-    const bytes = charge.bytes.get(deviceId) ?? 0;
-    if (resident.phase === 'ready') residentsBytes += bytes;
-    else reservedBytes += Math.max(0, bytes - creditOf(worker, resident, deviceId, charges));
+    for (const deviceId of charge.unknownOn) on(deviceId).unknown = true;
+    for (const [deviceId, bytes] of charge.bytes) {
+      if (resident.phase === 'ready') on(deviceId).residentsBytes += bytes;
+      else on(deviceId).reservedBytes += Math.max(0, bytes - creditOf(worker, resident, deviceId, charges));
+    }
   }
-  return { residentsBytes, reservedBytes, unknown };
-}
+  return used;
+});
+
+const NOTHING_USED: Readonly<Used> = { residentsBytes: 0, reservedBytes: 0, unknown: false };
 
 /** What the victims of a resident's own decision still hold: it will be freed for that resident alone. */
 function creditOf(

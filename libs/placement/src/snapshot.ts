@@ -1,18 +1,26 @@
 import type { Artifact } from '#domain/events/catalog-events.js';
 import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
-import { placementClassOf } from '#domain/placement-terms.js';
+import { type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
 import { approvedArtifacts } from './ask.js';
-import { type BytesByDevice, type Charge, chargesOf, compareText, residentsById } from './charges.js';
+import {
+  type BytesByDevice,
+  type Charge,
+  chargesOf,
+  compareText,
+  residentsById,
+  residentsOfModel,
+} from './charges.js';
 import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type Cores, coresOf } from './cores.js';
-import type { EvictionCandidate } from './eviction.js';
+import { type EvictionCandidate, EvictionField } from './eviction.js';
 import { callRate, expectedLoss, loadSeconds, meanWaitSeconds } from './loss.js';
-import { type ProcessFigures, processFigures } from './need.js';
+import { memo } from './memo.js';
 import { type Rates, ratesOf } from './predict.js';
+import { type ProcessFigures, processFiguresOf } from './process-figures.js';
 import { isOverdue } from './queue.js';
-import { acceleratorsOf, type Room, roomOf } from './room.js';
+import { type Room, roomsOf } from './room.js';
 import { defaultSettings } from './setting-levels.js';
 
 /** A resident that cannot be a victim now, and why. */
@@ -38,52 +46,61 @@ export interface Snapshot {
   /** Residents of the asked model that stay: replaced by the new one, so that their bytes are its credit. */
   readonly own: readonly Resident[];
   readonly credit: BytesByDevice;
-  readonly candidates: readonly EvictionCandidate[];
-  /** Residents that only an overdue ticket may have drained. */
-  readonly busy: readonly EvictionCandidate[];
+  readonly idle: EvictionField;
+  /** Those and the residents that only an overdue ticket may have drained. */
+  readonly withBusy: EvictionField;
   readonly blocking: readonly Blocking[];
   readonly cores: Cores;
   readonly process: ProcessFigures;
   readonly rates: Rates;
   readonly callTokens: number;
   readonly p99Tokens?: number;
+  /** Contexts to try, best first, by artifact; worked out as they are asked for. */
+  readonly contexts: Map<string, readonly number[]>;
 }
 
 export function snapshotOf(input: PlacementInput): Snapshot {
   const { worker, model } = input;
   const charges = chargesOf(worker);
-  const roomList = [RAM, ...acceleratorsOf(worker)].map((deviceId) => roomOf(worker, deviceId, charges));
+  const roomList = roomsOf(worker);
   const rooms = new Map(roomList.map((room) => [room.deviceId, room]));
-  const accelerators = roomList
-    .filter((room) => room.deviceId !== RAM)
-    .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
-    .map((room) => room.deviceId);
-  const residents = residentsById(worker);
-  const own = residents.filter((r) => r.modelKey === model.modelKey && !r.leaving);
+  const own = residentsOfModel(worker, model.modelKey);
   const credit = new Map<DeviceId, number>();
   for (const resident of own) {
     for (const [deviceId, bytes] of charges.get(resident.residentId)?.bytes ?? [])
       credit.set(deviceId, (credit.get(deviceId) ?? 0) + bytes);
   }
-  const sides = sortResidents(input, residents, charges, rooms);
-  const p99 = p99TokensHeld(input.calls.get(model.modelKey)?.finished ?? []);
+  const { candidates, busy, blocking } = sortResidents(input, residentsById(worker), charges, rooms);
+  const idle = new EvictionField(candidates);
+  const calls = input.calls.get(model.modelKey);
+  const p99 = calls && p99TokensHeld(calls.finished);
   return {
     input,
     approved: approvedArtifacts(model.artifacts, input.settings, input.ask),
-    accelerators,
+    accelerators: mostRoomFirst(roomList),
     charges,
     rooms,
     roomList,
     own,
     credit,
-    ...sides,
+    idle,
+    withBusy: busy.length === 0 ? idle : new EvictionField([...candidates, ...busy]),
+    blocking,
     cores: coresOf(worker, input.activity),
-    process: processFigures([input.history, ...input.otherHistories.values()]),
-    rates: ratesOf(input.calls.get(model.modelKey)),
+    process: processFiguresOf(input.otherHistories, input.history),
+    rates: ratesOf(calls),
     callTokens: callTokens(input.ticket),
     ...(p99 === undefined ? {} : { p99Tokens: p99 }),
+    contexts: new Map(),
   };
 }
+
+const mostRoomFirst = memo((rooms: readonly Room[]): readonly DeviceId[] =>
+  rooms
+    .filter((room) => room.deviceId !== RAM)
+    .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
+    .map((room) => room.deviceId),
+);
 
 interface Sides {
   readonly candidates: readonly EvictionCandidate[];
@@ -119,10 +136,16 @@ function sortResidents(
         ? { freeInSeconds: activity.freeInSeconds }
         : {}),
     });
-    if (reason.busy && overdue) busy.push(candidateOf(input, resident, charges, rooms));
+    if (reason.busy && overdue) {
+      const candidate = candidateOf(input, resident, charges, rooms);
+      busy.push({ ...candidate, band: candidate.band + BUSY_BAND });
+    }
   }
   return { candidates, busy, blocking };
 }
+
+/** Busy residents come after every idle one, whatever their band. */
+const BUSY_BAND = 1e6;
 
 /** Models that tickets ahead of the asker need next; everyone in the queue is ahead of a decision without a ticket. */
 function modelsWantedAhead(input: PlacementInput): ReadonlySet<ModelKey> {
@@ -157,7 +180,7 @@ function whyNotVictim(
   const band = input.settings.priority;
   if (policy.priority > band) return no(`is in the higher band ${policy.priority} (the asker's is ${band})`);
   const higher = band > policy.priority;
-  const residentSeconds = secondsSince(input.nowMs, resident.readyAt);
+  const residentSeconds = secondsSince(input.nowMs, factsOf(resident).readyAtMs);
   if (!higher && residentSeconds < policy.minResidencySeconds)
     return no(`is resident for ${Math.floor(residentSeconds)} s of at least ${policy.minResidencySeconds} s`);
   if (wantedAhead.has(resident.modelKey)) return no('a call ahead in the queue needs it next');
@@ -169,14 +192,28 @@ function whyNotVictim(
   return undefined;
 }
 
-const secondsSince = (nowMs: number, iso: string | undefined): number =>
-  iso === undefined ? 0 : Math.max(0, (nowMs - Date.parse(iso)) / 1000);
+const secondsSince = (nowMs: number, atMs: number | undefined): number =>
+  atMs === undefined ? 0 : Math.max(0, (nowMs - atMs) / 1000);
 
 function idleSecondsOf(input: PlacementInput, resident: Resident): number {
   const ended = input.activity.get(resident.residentId)?.lastCallEndedAtMs ?? 0;
-  const since = Math.max(ended, Date.parse(resident.readyAt ?? resident.decidedAt));
-  return Math.max(0, (input.nowMs - since) / 1000);
+  const { readyAtMs, decidedAtMs } = factsOf(resident);
+  return Math.max(0, (input.nowMs - Math.max(ended, readyAtMs ?? decidedAtMs)) / 1000);
 }
+
+interface ResidentFacts {
+  readonly decidedAtMs: number;
+  readonly readyAtMs: number | undefined;
+  readonly weightsBytes: number;
+  readonly klass: PlacementClass;
+}
+
+const factsOf = memo((resident: Resident): ResidentFacts => ({
+  decidedAtMs: Date.parse(resident.decidedAt),
+  readyAtMs: resident.readyAt === undefined ? undefined : Date.parse(resident.readyAt),
+  weightsBytes: resident.need.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0),
+  klass: placementClassOf(resident.artifact, resident.contract),
+}));
 
 function candidateOf(
   input: PlacementInput,
@@ -188,9 +225,8 @@ function candidateOf(
   const charge = charges.get(residentId);
   const bytes = charge?.bytes ?? new Map<DeviceId, number>();
   const calls = input.calls.get(modelKey);
-  const weights = resident.need.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
-  const plan = placementClassOf(resident.artifact, resident.contract);
-  const reload = loadSeconds(input.otherHistories.get(modelKey), plan, weights);
+  const { weightsBytes, klass } = factsOf(resident);
+  const reload = loadSeconds(input.otherHistories.get(modelKey), klass, weightsBytes);
   return {
     residentId,
     modelKey,

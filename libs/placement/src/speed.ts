@@ -1,6 +1,7 @@
 import type { Geometry } from '#domain/geometry.js';
 import type { Contract } from '#domain/placement-terms.js';
 import type { WorkerState } from '#domain/worker/state.js';
+import { between, blockSumsOf } from './block-sums.js';
 import { bytesPerToken, offloadOf, type OffloadOrder } from './weights.js';
 
 /** Share of the measured memory rate that decoding reaches, and what a token costs beside reading. */
@@ -34,11 +35,9 @@ export function readsByPlace(
 ): { readonly ramBytes: number; readonly cardBytes: number } {
   const { firstBlock, outputOnCard } = offloadOf(geometry.blocks.length, plan.gpuLayers, order);
   const share = geometry.expertCount > 0 ? geometry.expertUsedCount / geometry.expertCount : 1;
-  let ramBytes = 0;
-  geometry.blocks.forEach((block, index) => {
-    if (index < firstBlock) ramBytes += block.alwaysBytes + block.expertBytes * share;
-    else if (index < plan.cpuMoeLayers) ramBytes += block.expertBytes * share;
-  });
+  const { always, experts } = blockSumsOf(geometry);
+  const expertsInRam = Math.min(geometry.blocks.length, Math.max(firstBlock, plan.cpuMoeLayers));
+  let ramBytes = between(always, 0, firstBlock) + between(experts, 0, expertsInRam) * share;
   if (!outputOnCard)
     ramBytes +=
       (geometry.tiedOutput ? geometry.tokenEmbeddingBytes : geometry.outputBytes) + geometry.otherBytes;

@@ -35,7 +35,7 @@ function whyNoFit(data: PlacementDecidedData, worker: WorkerState): string | und
   const others = data.victims.filter((v) => v.modelKey !== data.modelKey);
   const needed = new Set<string>();
   for (const [deviceId, bytes] of termsByDevice(data.need)) {
-    const room = roomOf(worker, deviceId, charges);
+    const room = roomOf(worker, deviceId);
     if (room.roomBytes === undefined) return `the room of ${nameOf(deviceId)} is unknown`;
     const freed = (residentId: (typeof data.victims)[number]['residentId']): number =>
       charges.get(residentId)?.bytes.get(deviceId) ?? 0;

@@ -1,4 +1,5 @@
 import type { Geometry } from '#domain/geometry.js';
+import { blockSumsOf } from './block-sums.js';
 
 /**
  * Which blocks `gpuLayers` puts on the card depends on the engine's build: `blocks-first` counts blocks only,
@@ -61,17 +62,17 @@ export function splitWeights(geometry: Geometry, plan: WeightsPlan): SplitBytes 
 }
 
 export const backboneBytes = (geometry: Geometry): number =>
-  geometry.blocks.reduce((sum, b) => sum + b.alwaysBytes, 0) +
+  (blockSumsOf(geometry).always.at(-1) ?? 0) +
   (geometry.tiedOutput ? geometry.tokenEmbeddingBytes : geometry.outputBytes) +
   geometry.otherBytes;
 
-export const hasExperts = (geometry: Geometry): boolean => geometry.blocks.some((b) => b.expertBytes > 0);
+export const hasExperts = (geometry: Geometry): boolean => (blockSumsOf(geometry).experts.at(-1) ?? 0) > 0;
 
 /**
  * Bytes that one token reads: a dense model all of its weights, a MoE its backbone and used ÷ count of its experts.
  */
 export function bytesPerToken(geometry: Geometry): number {
-  const experts = geometry.blocks.reduce((sum, b) => sum + b.expertBytes, 0);
+  const experts = blockSumsOf(geometry).experts.at(-1) ?? 0;
   const share = geometry.expertCount > 0 ? geometry.expertUsedCount / geometry.expertCount : 1;
   return backboneBytes(geometry) + experts * share;
 }
