@@ -1,5 +1,4 @@
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
-import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { WorkerEventType } from '#domain/events/worker-events.js';
@@ -24,11 +23,12 @@ import { CallHistories } from './fleet/call-histories.js';
 import { Fleet } from './fleet/fleet.js';
 import { LostApis } from './fleet/lost-apis.js';
 import { Engines } from './gateway/engines.js';
+import { createFront } from './gateway/front.js';
 import { Gateway, stopping } from './gateway/gateway.js';
 import { Resolver } from './gateway/resolve.js';
 import { listen } from './listen.js';
 import { healthOf } from './live/health.js';
-import { startNest } from './nest.js';
+import { Management } from './management.js';
 import { Recorder } from './recorder/recorder.js';
 
 const CALLS_DEADLINE_MS = 10_000;
@@ -90,20 +90,33 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     logger,
     now,
   });
-  // Nobody is served before both are there; the one waits for the log, the other takes the processor.
-  const [nest] = await Promise.all([
-    startNest({ gateway, admission, sessions, lineToken: agentLineToken(config.home), config, logger }),
-    fleet.start(),
-  ]);
-  await registerApi(log, { apiId: id, agentLine: nest.agentLine, version, now });
-  const server: Server = nest.server;
+  const management = new Management({
+    admission,
+    sessions,
+    lineToken: agentLineToken(config.home),
+    config,
+    logger,
+  });
+  const server = createFront(gateway, (req, res) => management.handle(req, res));
+  await fleet.start();
   await listen(server, config.host, config.port);
   const { port } = server.address() as AddressInfo;
   const lost = new LostApis({ fleet, log, apiId: id, spoolRoot, logger, now });
-  lost.start();
+  const stopAsked = new AbortController();
+  const stops = () => stopAsked.signal.aborted;
+  let registered = false;
+  const rest = async () => {
+    const agentLine = await management.start(server);
+    if (stops()) return;
+    registered = true;
+    await registerApi(log, { apiId: id, agentLine, version, now });
+    if (!stops()) lost.start();
+  };
   return {
     details: { port, url: `http://${urlHost(config.host)}:${port}`, apiId: id },
+    rest,
     stop: async () => {
+      stopAsked.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
       admission.close(stopping());
@@ -112,14 +125,14 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await closed;
       await lost.stop();
       sessions.close();
-      await nest.close();
+      await management.close();
       await engines.close();
       if (!(await spool.drain(SPOOL_DEADLINE_MS))) {
         logger.warn({ waiting: spool.waitingEvents }, 'call events stay in the spool for the next api');
       }
       await spool.close();
       removeIfEmpty(spoolDir);
-      await unregisterApi(log, id, logger);
+      if (registered) await unregisterApi(log, id, logger);
       await fleet.stop();
       await closeLog(log, logger);
     },

@@ -1,4 +1,3 @@
-import 'reflect-metadata';
 import { readConfig } from '#runtime/config.js';
 import { runProcess } from '#runtime/lifecycle.js';
 import { createLogger } from '#runtime/logger.js';

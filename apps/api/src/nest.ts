@@ -1,3 +1,4 @@
+import 'reflect-metadata';
 import type { RequestListener, Server } from 'node:http';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -11,11 +12,8 @@ import { ApiModule } from './api.module.js';
 import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
 import type { AgentSessions } from './agents/sessions.js';
-import { createFront } from './gateway/front.js';
-import type { Gateway } from './gateway/gateway.js';
 
 export interface NestParts {
-  readonly gateway: Gateway;
   readonly admission: Admission;
   readonly sessions: AgentSessions;
   readonly lineToken: string;
@@ -24,17 +22,21 @@ export interface NestParts {
 }
 
 export interface StartedNest {
-  readonly server: Server;
+  /** Answers what is not the data plane's. */
+  readonly handler: RequestListener;
   /** Where agents dial. */
   readonly agentLine: string;
   close(): Promise<void>;
 }
 
-/** Nest over Fastify, with the data plane in front of it on the same port, and the agents' line on its own. */
-export async function startNest(parts: NestParts): Promise<StartedNest> {
-  let server: Server | undefined;
+/** Nest over Fastify behind the front door's server, which listens already, and the agents' line on a port of its own. */
+export async function startNest(parts: NestParts, server: Server): Promise<StartedNest> {
+  let handler: RequestListener | undefined;
   const adapter = new FastifyAdapter({
-    serverFactory: (handler: RequestListener) => (server = createFront(parts.gateway, handler)),
+    serverFactory: (given: RequestListener) => {
+      handler = given;
+      return server;
+    },
     // The server is ended by who made it, after its calls.
     forceCloseConnections: false,
   });
@@ -54,9 +56,9 @@ export async function startNest(parts: NestParts): Promise<StartedNest> {
   await app.startAllMicroservices();
   await app.init();
   await adapter.getInstance().ready();
-  if (!server) throw new Error('Fastify did not ask for its server.');
+  if (!handler) throw new Error('Fastify did not ask for its server.');
   return {
-    server,
+    handler,
     agentLine: line.address,
     close: async () => {
       await app.close();

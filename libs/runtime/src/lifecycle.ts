@@ -23,6 +23,8 @@ export const HELD = 'HELD_BY_SUPERVISOR';
 export interface Running {
   /** Told to the supervisor when the process serves. */
   readonly details: Readonly<Record<string, string | number | boolean>>;
+  /** What is only begun once the process serves; a failure of it ends the process. Settled or not, `stop` may come. */
+  rest?(): Promise<void>;
   /** Ends everything in order; called once. */
   stop(reason: StopReason): Promise<void>;
 }
@@ -82,7 +84,22 @@ export async function runProcess(name: string, log: Logger, start: () => Promise
   }
   tell({ berth: 'ready', details: running.details });
   log.info(running.details, `${name} ready`);
-  if (wanted) stop(wanted);
+  if (wanted) {
+    stop(wanted);
+    return;
+  }
+  try {
+    await running.rest?.();
+  } catch (error) {
+    // A stop in between takes away what the rest needs.
+    if (stopping) return;
+    log.fatal(
+      { err: error },
+      `${name} could not go on: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    process.exitCode = 1;
+    setTimeout(() => process.exit(1), 100).unref();
+  }
 }
 
 /** Waits for the supervisor's word; a process that is asked to stop before it began has nothing to end. */

@@ -48,25 +48,19 @@ export class Stack {
         DATABASE_URL: databaseUrl ?? views.url(),
       };
     };
-    // The api loads the most code: it begins while the servers start, and is told their addresses once they are there.
-    // Answers that are being written are finished.
-    const api = this.#all([
+    // All begin while the servers start: they load their code, and are told the addresses once those are there.
+    const apps = this.#all([
+      // Answers that are being written are finished.
       appService(context, { name: 'api', title: 'api', stopWithinMs: 15_000 }, urlsFor('api')),
+      appService(
+        context,
+        { name: 'projector', title: 'projector', stopWithinMs: 10_000 },
+        urlsFor('projector'),
+      ),
+      // It ends its engines, each with a time of its own.
+      appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urlsFor('agent')),
     ]);
-    const others = servers.then(() => {
-      // Asked to stop meanwhile: nothing more may be started behind the back of the one that stops.
-      if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
-      return this.#all([
-        appService(
-          context,
-          { name: 'projector', title: 'projector', stopWithinMs: 10_000 },
-          urlsFor('projector'),
-        ),
-        // It ends its engines, each with a time of its own.
-        appService(context, { name: 'agent', title: 'worker agent', stopWithinMs: 30_000 }, urlsFor('agent')),
-      ]);
-    });
-    const [, [details]] = await Promise.all([servers, api, others]);
+    const [, [details]] = await Promise.all([servers, apps]);
     if (this.#stopping !== undefined) throw new StartFailed('Berth was asked to stop.');
     return details ?? {};
   }
