@@ -1,10 +1,8 @@
-import { type Server, ServerCredentials, type ConnectionInjector } from '@grpc/grpc-js';
 import { createServer as createHttpServer, type RequestListener, type Server as HttpServer } from 'node:http';
-import type { Http2Server } from 'node:http2';
 import { createServer, type AddressInfo, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:tls';
 import { StartError } from './errors.js';
-import { RECEIVE_WINDOW_BYTES } from './services/services.js';
+import type { GrpcServer } from './grpc/server.js';
 
 export interface ListenOptions {
   readonly host: string;
@@ -19,19 +17,16 @@ const PREFACE = 'PRI ';
 export class Listener {
   readonly #sockets = new Set<Socket>();
   readonly #http: HttpServer;
-  readonly #injector: ConnectionInjector;
 
   private constructor(
     private readonly server: NetServer | TlsServer,
-    grpc: Server,
+    readonly grpc: GrpcServer,
     http: RequestListener,
   ) {
     this.#http = createHttpServer(http);
-    this.#injector = grpc.createConnectionInjector(ServerCredentials.createInsecure());
-    widenConnectionWindow(grpc);
   }
 
-  static async start(options: ListenOptions, grpc: Server, http: RequestListener): Promise<Listener> {
+  static async start(options: ListenOptions, grpc: GrpcServer, http: RequestListener): Promise<Listener> {
     const server = options.tls
       ? createTlsServer({ ...options.tls, ALPNProtocols: ['h2', 'http/1.1'], minVersion: 'TLSv1.2' })
       : createServer();
@@ -40,7 +35,7 @@ export class Listener {
       server.on('connection', (socket: Socket) => listener.#track(socket));
       (server as TlsServer).on('secureConnection', (socket) => {
         socket.on('error', () => socket.destroy());
-        if (socket.alpnProtocol === 'h2') listener.#injector.injectConnection(socket);
+        if (socket.alpnProtocol === 'h2') grpc.accept(socket);
         else listener.#http.emit('connection', socket);
       });
     } else {
@@ -65,14 +60,14 @@ export class Listener {
   /** No new connections; those that are open end when their calls have ended, at the latest after the grace. */
   async close(graceMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
-    this.#injector.drain(graceMs);
+    this.grpc.drain();
     this.#http.closeIdleConnections();
     const timer = setTimeout(() => {
       for (const socket of this.#sockets) socket.destroy();
     }, graceMs);
     await closed;
     clearTimeout(timer);
-    this.#injector.destroy();
+    this.grpc.destroy();
   }
 
   #track(socket: Socket): void {
@@ -91,7 +86,7 @@ export class Listener {
       }
       socket.unshift(first);
       const start = first.toString('latin1', 0, PREFACE.length);
-      if (PREFACE.startsWith(start)) this.#injector.injectConnection(socket);
+      if (PREFACE.startsWith(start)) this.grpc.accept(socket);
       else this.#http.emit('connection', socket);
     });
   }
@@ -117,13 +112,5 @@ function listenError(error: NodeJS.ErrnoException, host: string, port: number): 
       return new StartError(`Port ${port} needs rights that this user has not. Choose one above 1023.`);
     default:
       return error;
-  }
-}
-
-/** The window of the whole connection; that of each call is among the settings. */
-function widenConnectionWindow(grpc: Server): void {
-  const inside = grpc as unknown as { http2Servers?: ReadonlyMap<Http2Server, unknown> };
-  for (const server of inside.http2Servers?.keys() ?? []) {
-    server.on('session', (session) => session.setLocalWindowSize(RECEIVE_WINDOW_BYTES));
   }
 }

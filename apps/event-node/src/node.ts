@@ -125,7 +125,6 @@ async function startLocked(options: EventNodeOptions, lock: DirectoryLock): Prom
         await store.drain();
         context.calls.endAll(new NodeError({ code: 'cancelled' }, 'The node is stopping.'));
         await listener.close(STOP_GRACE_MS);
-        grpc.forceShutdown();
         await store.close();
         lock.release();
       },

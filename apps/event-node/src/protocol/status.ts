@@ -1,4 +1,3 @@
-import { Metadata, status, type ServiceError, type StatusObject } from '@grpc/grpc-js';
 import anyPb from 'google-protobuf/google/protobuf/any_pb.js';
 import emptyPb from 'google-protobuf/google/protobuf/empty_pb.js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
@@ -8,30 +7,49 @@ import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { messageOf, NodeError, type Refusal, type RefusalCode } from '../errors.js';
 import { expectationNumber } from './expectation.js';
 
-/** What a call ends with: gRPC's status, and the trailers from which the client builds its typed errors. */
-interface Ending {
-  readonly code: status;
-  readonly exception?: string;
+/** gRPC's status codes, as far as this node ends calls with them. */
+export const GRPC = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  UNAUTHENTICATED: 16,
+} as const;
+
+/** What a call ends with: the status, and the trailers from which the client builds its typed errors. */
+export interface Ending {
+  readonly code: (typeof GRPC)[keyof typeof GRPC];
+  readonly message: string;
+  readonly trailers: Readonly<Record<string, string>>;
 }
 
-const ENDINGS: Readonly<Record<RefusalCode, Ending>> = {
-  'wrong-expected-version': { code: status.FAILED_PRECONDITION, exception: 'wrong-expected-version' },
-  'stream-deleted': { code: status.FAILED_PRECONDITION, exception: 'stream-deleted' },
-  'access-denied': { code: status.PERMISSION_DENIED, exception: 'access-denied' },
-  unauthenticated: { code: status.UNAUTHENTICATED },
-  timeout: { code: status.ABORTED },
-  'append-too-large': { code: status.INVALID_ARGUMENT, exception: 'maximum-append-size-exceeded' },
-  'missing-metadata-property': {
-    code: status.INVALID_ARGUMENT,
-    exception: 'missing-required-metadata-property',
-  },
-  'bad-request': { code: status.INVALID_ARGUMENT },
-  'invalid-argument': { code: status.INVALID_ARGUMENT },
-  'bad-stream-name': { code: status.UNKNOWN },
-  'storage-failed': { code: status.UNAVAILABLE },
-  'not-ready': { code: status.UNAVAILABLE },
-  cancelled: { code: status.CANCELLED },
-};
+const ENDINGS: Readonly<Record<RefusalCode, { readonly code: Ending['code']; readonly exception?: string }>> =
+  {
+    'wrong-expected-version': { code: GRPC.FAILED_PRECONDITION, exception: 'wrong-expected-version' },
+    'stream-deleted': { code: GRPC.FAILED_PRECONDITION, exception: 'stream-deleted' },
+    'access-denied': { code: GRPC.PERMISSION_DENIED, exception: 'access-denied' },
+    unauthenticated: { code: GRPC.UNAUTHENTICATED },
+    timeout: { code: GRPC.ABORTED },
+    'append-too-large': { code: GRPC.INVALID_ARGUMENT, exception: 'maximum-append-size-exceeded' },
+    'missing-metadata-property': {
+      code: GRPC.INVALID_ARGUMENT,
+      exception: 'missing-required-metadata-property',
+    },
+    'bad-request': { code: GRPC.INVALID_ARGUMENT },
+    'invalid-argument': { code: GRPC.INVALID_ARGUMENT },
+    'bad-stream-name': { code: GRPC.UNKNOWN },
+    'storage-failed': { code: GRPC.UNAVAILABLE },
+    'not-ready': { code: GRPC.UNAVAILABLE },
+    cancelled: { code: GRPC.CANCELLED },
+  };
 
 export function asNodeError(error: unknown): NodeError {
   if (error instanceof NodeError) return error;
@@ -41,30 +59,27 @@ export function asNodeError(error: unknown): NodeError {
 }
 
 /** The end of a unary call, a read or a subscription. */
-export function callEnding(thrown: unknown): ServiceError {
+export function callEnding(thrown: unknown): Ending {
   const error = asNodeError(thrown);
   const { code, exception } = ENDINGS[error.code];
-  const metadata = new Metadata();
-  if (exception) metadata.set('exception', exception);
-  for (const [key, value] of trailersOf(error.refusal)) metadata.set(key, value);
-  const ending: StatusObject = { code, details: error.message, metadata };
-  return Object.assign(new Error(error.message), ending);
+  const trailers = { ...(exception ? { exception } : {}), ...trailersOf(error.refusal) };
+  return { code, message: error.message, trailers };
 }
 
-function trailersOf(refusal: Refusal): readonly (readonly [string, string])[] {
+function trailersOf(refusal: Refusal): Readonly<Record<string, string>> {
   if (refusal.code === 'wrong-expected-version') {
-    return [
-      ['stream-name', headerSafe(refusal.stream)],
-      ['expected-version', String(expectationNumber(refusal.expected))],
-      ['actual-version', String(refusal.actual)],
-    ];
+    return {
+      'stream-name': headerSafe(refusal.stream),
+      'expected-version': String(expectationNumber(refusal.expected)),
+      'actual-version': String(refusal.actual),
+    };
   }
-  if (refusal.code === 'stream-deleted') return [['stream-name', headerSafe(refusal.stream)]];
-  if (refusal.code === 'append-too-large') return [['maximum-append-size', String(refusal.limitBytes)]];
+  if (refusal.code === 'stream-deleted') return { 'stream-name': headerSafe(refusal.stream) };
+  if (refusal.code === 'append-too-large') return { 'maximum-append-size': String(refusal.limitBytes) };
   if (refusal.code === 'missing-metadata-property') {
-    return [['required-metadata-properties', refusal.required.join(',')]];
+    return { 'required-metadata-properties': refusal.required.join(',') };
   }
-  return [];
+  return {};
 }
 
 /** HTTP/2 headers carry visible ASCII alone; a name beyond it would end the call with an unreadable error. */

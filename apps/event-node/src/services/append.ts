@@ -1,7 +1,7 @@
-import type { sendUnaryData, ServerReadableStream } from '@grpc/grpc-js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { invalid, NodeError } from '../errors.js';
+import type { Handler } from '../grpc/server.js';
 import { proposed, uuidOf } from '../protocol/batch-append.js';
 import { expectationOf } from '../protocol/expectation.js';
 import type { ProposedEvent } from '../protocol/record.js';
@@ -9,19 +9,21 @@ import { callEnding } from '../protocol/status.js';
 import { eventBytes, MAX_APPEND_BYTES, tooLarge } from './append-limits.js';
 import { principalOf, type NodeContext } from './context.js';
 
-type Call = ServerReadableStream<streamsPb.AppendReq, streamsPb.AppendResp>;
-
 /** The append of clients that send credentials of their own with the call: options first, then an event a message. */
-export function append(context: NodeContext) {
-  return (call: Call, answer: sendUnaryData<streamsPb.AppendResp>): void => {
+export function append(context: NodeContext): Handler {
+  return (call) => {
     let answered = false;
     let leave: () => void = () => undefined;
     const end = (error: unknown, response?: streamsPb.AppendResp) => {
       if (answered) return;
       answered = true;
       leave();
-      if (response) answer(null, response);
-      else answer(callEnding(error));
+      if (!response) {
+        call.fail(callEnding(error));
+        return;
+      }
+      call.write(Buffer.from(response.serializeBinary()));
+      call.end();
     };
     let options: streamsPb.AppendReq.Options | undefined;
     const events: ProposedEvent[] = [];
@@ -36,37 +38,37 @@ export function append(context: NodeContext) {
       bytes += eventBytes(event);
       if (bytes > MAX_APPEND_BYTES) throw tooLarge();
     };
-    try {
-      const principal = principalOf(context, call.metadata);
+    const attempt = (work: () => void) => {
+      if (answered) return;
+      try {
+        work();
+      } catch (error) {
+        end(error);
+      }
+    };
+    attempt(() => {
+      const principal = principalOf(context, call.authorization);
       leave = context.calls.enter((reason) => end(new NodeError({ code: 'not-ready' }, reason.message)));
-      call.on('data', (message: streamsPb.AppendReq) => {
-        if (answered) return;
-        try {
-          take(message);
-        } catch (error) {
-          end(error);
-        }
+      call.listen({
+        onMessage: (message) => attempt(() => take(streamsPb.AppendReq.deserializeBinary(message))),
+        onHalfClose: () =>
+          attempt(() => {
+            const expected = options && expectationOf(options);
+            if (!options || expected === undefined)
+              throw invalid('The append has no stream or no expected revision.');
+            const stream = streamName(options.getStreamIdentifier());
+            context.rights.check(principal, 'write', stream);
+            context.store.append(stream, expected, events).then(
+              ({ revision, position }) => end(undefined, success(revision, position)),
+              (error: unknown) => end(error, wrongVersion(error)),
+            );
+          }),
+        onGone: () => {
+          answered = true;
+          leave();
+        },
       });
-      call.on('end', () => {
-        if (answered) return;
-        try {
-          const expected = options && expectationOf(options);
-          if (!options || expected === undefined)
-            throw invalid('The append has no stream or no expected revision.');
-          const stream = streamName(options.getStreamIdentifier());
-          context.rights.check(principal, 'write', stream);
-          context.store.append(stream, expected, events).then(
-            ({ revision, position }) => end(undefined, success(revision, position)),
-            (error: unknown) => end(error, wrongVersion(error)),
-          );
-        } catch (error) {
-          end(error);
-        }
-      });
-      call.on('error', (error) => end(error));
-    } catch (error) {
-      end(error);
-    }
+    });
   };
 }
 

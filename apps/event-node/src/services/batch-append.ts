@@ -1,5 +1,6 @@
-import type { ServerDuplexStream } from '@grpc/grpc-js';
 import { messageOf, NodeError } from '../errors.js';
+import type { GrpcCall } from '../grpc/call.js';
+import type { Handler } from '../grpc/server.js';
 import {
   batchSuccess,
   decodeBatchChunk,
@@ -10,8 +11,6 @@ import type { ProposedEvent } from '../protocol/record.js';
 import { batchRefusal, callEnding } from '../protocol/status.js';
 import { APPEND_TIMEOUT_MS, eventBytes, MAX_APPEND_BYTES, tooLarge, tooLate } from './append-limits.js';
 import { principalOf, type NodeContext } from './context.js';
-
-type Call = ServerDuplexStream<Buffer, Buffer>;
 
 /** An append whose chunks are still coming. */
 interface Pending {
@@ -32,7 +31,7 @@ const MOST_BYTES_IN_FLIGHT = 32 * 1024 * 1024;
  * One long call per client, with appends under correlation ids. Every id is answered exactly once, whatever happens: a
  * second answer would break the client's process.
  */
-export function batchAppend(context: NodeContext): (call: Call) => void {
+export function batchAppend(context: NodeContext): Handler {
   return (call) => new BatchAppendCall(context, call).start();
 }
 
@@ -46,36 +45,39 @@ class BatchAppendCall {
 
   constructor(
     readonly context: NodeContext,
-    readonly call: Call,
+    readonly call: GrpcCall,
   ) {}
 
   start(): void {
     const { call, context } = this;
     try {
-      const principal = principalOf(context, call.metadata);
+      const principal = principalOf(context, call.authorization);
+      const mayWrite = (stream: string) => context.rights.check(principal, 'write', stream);
       this.#leave = context.calls.enter((reason) => this.#fail(reason));
-      call.on('data', (bytes: Buffer) => {
-        if (this.#ended) return;
-        try {
-          this.#take(decodeBatchChunk(bytes), (stream) => context.rights.check(principal, 'write', stream));
-        } catch (error) {
-          this.#fail(
-            error instanceof NodeError
-              ? error
-              : new NodeError({ code: 'bad-request' }, `A message could not be read: ${messageOf(error)}.`),
-          );
-        }
+      call.listen({
+        onMessage: (bytes) => this.#message(bytes, mayWrite),
+        onHalfClose: () => {
+          this.#inputEnded = true;
+          this.#endWhenDone();
+        },
+        onGone: () => this.#close(),
       });
     } catch (error) {
       this.#fail(error);
-      return;
     }
-    call.on('end', () => {
-      this.#inputEnded = true;
-      this.#endWhenDone();
-    });
-    call.on('cancelled', () => this.#close());
-    call.on('error', () => this.#close());
+  }
+
+  #message(bytes: Buffer, mayWrite: (stream: string) => void): void {
+    if (this.#ended) return;
+    try {
+      this.#take(decodeBatchChunk(bytes), mayWrite);
+    } catch (error) {
+      this.#fail(
+        error instanceof NodeError
+          ? error
+          : new NodeError({ code: 'bad-request' }, `A message could not be read: ${messageOf(error)}.`),
+      );
+    }
   }
 
   #take(chunk: BatchChunk, mayWrite: (stream: string) => void): void {
@@ -169,8 +171,8 @@ class BatchAppendCall {
 
   #throttle(): void {
     const full = this.#inFlight > MOST_IN_FLIGHT || this.#bytesInFlight > MOST_BYTES_IN_FLIGHT;
-    if (full && !this.call.isPaused()) this.call.pause();
-    else if (this.call.isPaused() && this.#inFlight < MOST_IN_FLIGHT / 2) {
+    if (full && !this.call.isPaused) this.call.pause();
+    else if (this.call.isPaused && this.#inFlight < MOST_IN_FLIGHT / 2) {
       if (this.#bytesInFlight < MOST_BYTES_IN_FLIGHT / 2) this.call.resume();
     }
   }
@@ -184,7 +186,7 @@ class BatchAppendCall {
   #fail(reason: unknown): void {
     if (this.#ended) return;
     this.#close();
-    this.call.emit('error', callEnding(reason));
+    this.call.fail(callEnding(reason));
   }
 
   #close(): void {

@@ -1,4 +1,3 @@
-import type { Metadata } from '@grpc/grpc-js';
 import type { Rights } from '../access/rights.js';
 import type { Principal, Users } from '../access/users.js';
 import { type NodeError, notReady } from '../errors.js';
@@ -42,6 +41,6 @@ export class OpenCalls {
   }
 }
 
-export function principalOf(context: NodeContext, metadata: Metadata): Principal {
-  return context.users.authenticate(metadata.get('authorization')[0]?.toString());
+export function principalOf(context: NodeContext, authorization: string | undefined): Principal {
+  return context.users.authenticate(authorization);
 }

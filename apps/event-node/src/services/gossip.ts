@@ -1,26 +1,20 @@
-import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js';
 import gossipPb from '@eventstore/db-client/generated/gossip_pb.js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
 import { randomUUID } from 'node:crypto';
-import { callEnding } from '../protocol/status.js';
 import { notReady } from '../errors.js';
+import type { Handler } from '../grpc/server.js';
+import { unary } from '../grpc/unary.js';
 import type { NodeContext } from './context.js';
 
 /** A cluster of one, which leads. */
 export function gossip(
   context: NodeContext,
   endPoint: () => { readonly host: string; readonly port: number },
-) {
+): Handler {
   const instance = new sharedPb.UUID();
   instance.setString(randomUUID());
-  return (
-    _call: ServerUnaryCall<sharedPb.Empty, gossipPb.ClusterInfo>,
-    answer: sendUnaryData<gossipPb.ClusterInfo>,
-  ): void => {
-    if (context.calls.stopping) {
-      answer(callEnding(notReady()));
-      return;
-    }
+  return unary(sharedPb.Empty.deserializeBinary, () => {
+    if (context.calls.stopping) throw notReady();
     const { host, port } = endPoint();
     const address = new gossipPb.EndPoint();
     address.setAddress(host);
@@ -33,6 +27,6 @@ export function gossip(
     member.setHttpEndPoint(address);
     const info = new gossipPb.ClusterInfo();
     info.addMembers(member);
-    answer(null, info);
-  };
+    return info;
+  });
 }

@@ -1,6 +1,6 @@
-import type { ServerWritableStream } from '@grpc/grpc-js';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { NodeError } from '../errors.js';
+import type { GrpcCall } from '../grpc/call.js';
 import { callEnding } from '../protocol/status.js';
 
 /** The sending side of a read or subscription: back-pressure, and an end that is said once. */
@@ -9,15 +9,14 @@ export class Outlet {
   #wake: (() => void) | undefined;
 
   constructor(
-    readonly call: ServerWritableStream<unknown, Buffer>,
+    readonly call: GrpcCall,
     readonly onEnd: () => void,
   ) {
-    const gone = () => this.#close();
-    call.on('cancelled', gone);
-    call.on('error', gone);
-    call.on('close', gone);
-    call.on('drain', () => this.#wake?.());
+    call.onDrain(() => this.#wake?.());
   }
+
+  /** The client cancelled, or its connection is gone. */
+  readonly gone = (): void => this.#close();
 
   isOver(): boolean {
     return this.#ended;
@@ -30,7 +29,7 @@ export class Outlet {
 
   /** Also returns when the call is over. */
   async drained(): Promise<void> {
-    if (this.#ended || !this.call.writableNeedDrain) return;
+    if (this.#ended || !this.call.needsDrain) return;
     await this.sleep(() => () => undefined);
   }
 
@@ -61,7 +60,7 @@ export class Outlet {
   fail(error: unknown): void {
     if (this.#ended) return;
     this.#close();
-    this.call.emit('error', callEnding(error));
+    this.call.fail(callEnding(error));
   }
 
   readonly stop = (reason: NodeError): void => this.fail(reason);

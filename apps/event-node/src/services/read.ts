@@ -1,7 +1,8 @@
-import type { ServerWritableStream } from '@grpc/grpc-js';
 import { randomUUID } from 'node:crypto';
-import type streamsPb from '@eventstore/db-client/generated/streams_pb.js';
+import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { deleted, invalid } from '../errors.js';
+import type { GrpcCall } from '../grpc/call.js';
+import type { Handler } from '../grpc/server.js';
 import { notFoundFrame } from '../protocol/read-frames.js';
 import { parseReadRequest, type ReadRequest } from '../protocol/read-request.js';
 import { isSoftDeleted, baseStreamOf, isMetadataStream } from '../store/stream-metadata.js';
@@ -12,26 +13,34 @@ import { Outlet } from './outlet.js';
 import { AllSubscription } from './subscribe-all.js';
 import { StreamSubscription } from './subscribe-stream.js';
 
-type Call = ServerWritableStream<streamsPb.ReadReq, Buffer>;
-
 /** The one RPC behind reads and catch-up subscriptions. */
-export function read(context: NodeContext): (call: Call) => void {
+export function read(context: NodeContext): Handler {
   return (call) => {
     let leave: () => void = () => undefined;
+    let message: Buffer | undefined;
     const outlet = new Outlet(call, () => leave());
-    serve(context, call, outlet, (taken) => (leave = taken)).catch((error: unknown) => outlet.fail(error));
+    call.listen({
+      onMessage: (bytes) => (message ??= bytes),
+      onHalfClose: () => {
+        serve(context, call, message, outlet, (taken) => (leave = taken)).catch((error: unknown) =>
+          outlet.fail(error),
+        );
+      },
+      onGone: outlet.gone,
+    });
   };
 }
 
 async function serve(
   context: NodeContext,
-  call: Call,
+  call: GrpcCall,
+  message: Buffer | undefined,
   outlet: Outlet,
   entered: (leave: () => void) => void,
 ): Promise<void> {
-  const principal = principalOf(context, call.metadata);
+  const principal = principalOf(context, call.authorization);
   entered(context.calls.enter(outlet.stop));
-  const request = parseReadRequest(call.request);
+  const request = parseReadRequest(streamsPb.ReadReq.deserializeBinary(message ?? Buffer.alloc(0)));
   const mayRead = () => context.rights.check(principal, 'read', request.stream ?? '$all');
   mayRead();
   const { stream, count } = request;

@@ -1,6 +1,6 @@
-import type { sendUnaryData, ServerUnaryCall } from '@grpc/grpc-js';
 import featuresPb from '@eventstore/db-client/generated/serverfeatures_pb.js';
-import type sharedPb from '@eventstore/db-client/generated/shared_pb.js';
+import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
+import { unary } from '../grpc/unary.js';
 
 /** The version whose behaviour this node follows; the client compares it with those it knows. */
 export const COMPATIBLE_VERSION = '24.10.0';
@@ -9,10 +9,7 @@ const STREAMS = 'event_store.client.streams.streams';
 const METHODS = ['read', 'append', 'batchappend', 'delete', 'tombstone'];
 
 /** What the client asks before its first append. Never fails: the client would keep the failure for ever. */
-export function supportedMethods(
-  _call: ServerUnaryCall<sharedPb.Empty, featuresPb.SupportedMethods>,
-  answer: sendUnaryData<featuresPb.SupportedMethods>,
-): void {
+export const supportedMethods = unary(sharedPb.Empty.deserializeBinary, () => {
   const response = new featuresPb.SupportedMethods();
   response.setEventStoreServerVersion(COMPATIBLE_VERSION);
   for (const name of METHODS) {
@@ -22,5 +19,5 @@ export function supportedMethods(
     if (name === 'read') method.setFeaturesList(['position', 'events']);
     response.addMethods(method);
   }
-  answer(null, response);
-}
+  return response;
+});
