@@ -1,10 +1,12 @@
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
+import type streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { randomUUID } from 'node:crypto';
 import { formatBytes } from '#domain/units.js';
 import { batchMessage } from './batch-message.js';
 import type { EncodedEvent } from './codec.js';
 import type { Appended, AppendFailure, AppendOutcome, ExpectedRevision } from './event-log.js';
-import type { BatchCall, BatchResponse, LogClient } from './log-client.js';
+import type { BatchAnswer } from './batch-answer.js';
+import type { BatchCall, LogClient } from './log-client.js';
 import { isFinal, messageOf, refused, unavailable } from './log-failures.js';
 
 type Settle = (outcome: AppendOutcome) => void;
@@ -37,20 +39,25 @@ export class AppendChannel {
         over = true;
         settle(failed(unavailable(`The event log did not acknowledge an append within ${deadlineMs} ms.`)));
       }, deadlineMs);
-      this.#client
-        .batchCall((opened) => this.#watch(opened))
-        .then((open) => {
-          if (over) return;
-          call = open;
-          const pending = this.#pending.get(open);
-          if (!pending || open.destroyed || open.writableEnded) {
-            settle(failed(unavailable('The connection to the event log broke before the append was sent.')));
-            return;
-          }
-          pending.set(correlationId, settle);
-          open.write(batchMessage(correlationId, stream, events, expected, Date.now() + deadlineMs));
-        })
-        .catch((error: unknown) => settle(failed(failureOf(error))));
+      const send = (open: BatchCall) => {
+        if (over) return;
+        call = open;
+        const pending = this.#pending.get(open);
+        if (!pending || open.destroyed || open.writableEnded) {
+          settle(failed(unavailable('The connection to the event log broke before the append was sent.')));
+          return;
+        }
+        pending.set(correlationId, settle);
+        open.write(batchMessage(correlationId, stream, events, expected, Date.now() + deadlineMs));
+      };
+      const current = this.#client.currentBatchCall();
+      if (current) send(current);
+      else {
+        this.#client
+          .batchCall((opened) => this.#watch(opened))
+          .then(send)
+          .catch((error: unknown) => settle(failed(failureOf(error))));
+      }
     });
   }
 
@@ -60,12 +67,12 @@ export class AppendChannel {
     const breakAll = (error: unknown) => {
       for (const settle of [...pending.values()]) settle(failed(failureOf(error)));
     };
-    call.on('data', (response: BatchResponse) => {
+    call.on('data', (answer: BatchAnswer) => {
       // An answer whose append has given up is of no use any more: its caller was told that the outcome is unknown.
-      const settle = pending.get(response.getCorrelationId()?.getString() ?? '');
+      const settle = pending.get(answer.correlationId);
       if (!settle) return;
       try {
-        settle(outcomeOf(response));
+        settle(answer.appended ? { ok: true, value: answer.appended } : outcomeOf(answer.response));
       } catch (error) {
         settle(
           failed(unavailable(`The event log's answer to an append could not be read: ${messageOf(error)}`)),
@@ -87,8 +94,8 @@ const failureOf = (error: unknown): AppendFailure =>
     ? refused(`The event log refused the append: ${messageOf(error)}`)
     : unavailable(`The connection to the event log broke during an append: ${messageOf(error)}`);
 
-function outcomeOf(response: BatchResponse): AppendOutcome {
-  const success = response.getSuccess();
+function outcomeOf(response: streamsPb.BatchAppendResp | undefined): AppendOutcome {
+  const success = response?.getSuccess();
   if (success) {
     const position = success.getPosition();
     const value: Appended = {
@@ -100,7 +107,7 @@ function outcomeOf(response: BatchResponse): AppendOutcome {
     };
     return { ok: true, value };
   }
-  const status = response.getError();
+  const status = response?.getError();
   const details = status?.getDetails();
   const said = status?.getMessage() ?? '';
   if (!details)

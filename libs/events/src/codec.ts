@@ -106,7 +106,7 @@ export class Decoder {
     const metadata: EventMetadata = {
       $correlationId: text(written['$correlationId'], ''),
       $causationId: text(written['$causationId'], ''),
-      at: text(written['at'], raw.created.toISOString()),
+      at: typeof written['at'] === 'string' ? written['at'] : raw.created.toISOString(),
       by: text(written['by'], 'unknown'),
       schemaVersion: version,
     };

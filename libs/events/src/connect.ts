@@ -63,6 +63,7 @@ class ClientEventLog implements EventLog {
   readonly #around: Surroundings;
   readonly #subscriptions = new Set<Subscription>();
   #begun: Promise<undefined> | undefined;
+  #hasBegun = false;
   #closed = false;
 
   constructor(options: EventLogOptions) {
@@ -131,6 +132,7 @@ class ClientEventLog implements EventLog {
       return { ok: false, error: unavailable('This process has closed its connection to the event log.') };
     const refusal = refusalOf(events);
     if (refusal !== undefined) return { ok: false, error: refused(refusal) };
+    if (this.#hasBegun) return this.#appends.append(stream, events, expected, deadlineMs);
     const until = performance.now() + deadlineMs;
     const failure = await this.#begin(deadlineMs);
     if (failure !== undefined) return { ok: false, error: unavailable(failure) };
@@ -273,7 +275,10 @@ class ClientEventLog implements EventLog {
   /** Before the first append of this process the log has an identity: its first event. */
   async #begin(deadlineMs: number): Promise<string | undefined> {
     this.#begun ??= this.identity().then(
-      () => undefined,
+      () => {
+        this.#hasBegun = true;
+        return undefined;
+      },
       (error: unknown) => {
         this.#begun = undefined;
         throw error;

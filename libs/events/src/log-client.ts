@@ -1,20 +1,30 @@
-import { Channel, type ClientDuplexStream, credentials as grpcCredentials } from '@grpc/grpc-js';
+import {
+  type CallOptions,
+  Channel,
+  type ClientDuplexStream,
+  credentials as grpcCredentials,
+  Metadata,
+} from '@grpc/grpc-js';
 import { EventStoreDBClient } from '@eventstore/db-client';
 import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseConnectionString.js';
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';
-import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
+import type streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { type BatchAnswer, batchAnswer } from './batch-answer.js';
+import { readMessage } from './read-message.js';
 
-export type BatchResponse = streamsPb.BatchAppendResp;
-export type BatchCall = ClientDuplexStream<Buffer, BatchResponse>;
+export type BatchCall = ClientDuplexStream<Buffer, BatchAnswer>;
 
+const READ = '/event_store.client.streams.Streams/Read';
 const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
 /** How long a connection may leave a ping unanswered before it counts as dead. */
 const PING_TIMEOUT_MS = 5000;
 /** Most that a connection waits between two tries to come about. */
 const RECONNECT_WITHIN_MS = 2000;
 const DISPOSE_WITHIN_MS = 1000;
+/** How far a server may send ahead; HTTP/2's own 64 KiB are a few dozen events. */
+const RECEIVE_WINDOW_BYTES = 1024 * 1024;
 
 /**
  * The client with its connection, reconnection and credentials, plus a batch call of our own. The client's own
@@ -24,6 +34,7 @@ const DISPOSE_WITHIN_MS = 1000;
  */
 export class LogClient extends EventStoreDBClient {
   readonly #calls = new WeakMap<StreamsClient, BatchCall>();
+  #openCall: BatchCall | undefined;
   #connected = false;
 
   static open(url: string): LogClient {
@@ -68,10 +79,25 @@ export class LogClient extends EventStoreDBClient {
       'grpc.max_receive_message_length': 17 * 1024 * 1024,
       'grpc.initial_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': RECONNECT_WITHIN_MS,
+      // What is tried again is decided here, with ids; the library would keep a copy of every message for it.
+      'grpc.enable_retries': 0,
+      'grpc-node.flow_control_window': RECEIVE_WINDOW_BYTES,
     };
     // The client's own channel waits up to two minutes before it dials a server again that was away for long.
     client['createChannel'] = async () => new Channel(await client.resolveUri(), secrets, channelOptions);
+    const createClient = client['createGRPCClient'] as (kind: unknown) => Promise<unknown>;
+    client['createGRPCClient'] = async (kind: unknown) => {
+      const made = await createClient(kind);
+      if (made instanceof StreamsClient) decodeByHand(made);
+      return made;
+    };
     return client;
+  }
+
+  /** The batch call that is open, if there is one; else ask `batchCall`. */
+  currentBatchCall(): BatchCall | undefined {
+    const call = this.#openCall;
+    return call && !call.destroyed && !call.writableEnded ? call : undefined;
   }
 
   /**
@@ -85,14 +111,19 @@ export class LogClient extends EventStoreDBClient {
       'batchAppend',
       (client) => {
         const [metadata, options] = this.callArguments({ requiresLeader: true }, { deadline: Infinity });
-        const call = client.makeBidiStreamRequest<Buffer, BatchResponse>(
+        const call = client.makeBidiStreamRequest<Buffer, BatchAnswer>(
           BATCH_APPEND,
           (bytes) => bytes,
-          (bytes) => streamsPb.BatchAppendResp.deserializeBinary(bytes),
+          batchAnswer,
           metadata,
           options,
         );
+        const over = () => {
+          if (this.#openCall === call) this.#openCall = undefined;
+        };
+        call.on('error', over).on('end', over).on('close', over);
         onOpen(call);
+        this.#openCall = call;
         return call;
       },
       this.#calls,
@@ -115,6 +146,20 @@ export class LogClient extends EventStoreDBClient {
     if (channel) channel.close();
     clearTimeout(timer);
   }
+}
+
+/** The client makes its reads through this method; what comes back it only asks for its fields. */
+function decodeByHand(client: StreamsClient): void {
+  const read = (request: streamsPb.ReadReq, metadata?: Metadata | null, options?: Partial<CallOptions>) =>
+    client.makeServerStreamRequest(
+      READ,
+      (message: streamsPb.ReadReq) => Buffer.from(message.serializeBinary()),
+      readMessage as (bytes: Buffer) => streamsPb.ReadResp,
+      request,
+      metadata ?? new Metadata(),
+      options,
+    );
+  client.read = read as StreamsClient['read'];
 }
 
 const timeOrNever = (ms: number): number => (ms < 0 ? Number.MAX_VALUE : ms);

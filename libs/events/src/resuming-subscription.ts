@@ -37,6 +37,14 @@ export interface Surroundings {
   readonly backOff?: BackOff;
 }
 
+/** Runs `then` when the handler is done, at once where it answered nothing to wait for. */
+function settled(handling: void | Promise<void>, then: () => void): Promise<void> | undefined {
+  // A handler written as an arrow may answer anything.
+  if (handling instanceof Promise) return handling.then(then);
+  then();
+  return undefined;
+}
+
 /** A connection that held this long was healthy: the next break is waited for as little as the first. */
 const HEALTHY_MS = 10_000;
 const CANCEL_WITHIN_MS = 1000;
@@ -140,7 +148,9 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
       const items = opened.iterator({ destroyOnReturn: false }) as AsyncIterable<ResolvedEvent | Marker>;
       for await (const item of items) {
         if (this.#stopped()) return;
-        await this.#handle(item);
+        const handling = this.#handle(item);
+        // Most handlers only note what they see; a turn of the loop for each would be most of their cost.
+        if (handling) await handling;
       }
     } finally {
       this.#open = undefined;
@@ -150,36 +160,41 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     }
   }
 
-  async #handle(item: ResolvedEvent | Marker): Promise<void> {
-    try {
-      if (!('marker' in item)) {
-        await this.#event(item);
-        return;
-      }
-      switch (item.marker) {
-        case 'confirmed':
-          this.#tell(true);
-          return;
-        case 'caught-up':
-          await this.#handlers.onCaughtUp?.();
-          return;
-        case 'checkpoint': {
-          const cursor = this.#source.cursorAt?.(item.position);
-          await this.#handlers.onCheckpoint?.(item.position);
-          if (cursor !== undefined) this.#after = cursor;
-        }
-      }
-    } catch (error) {
+  #handle(item: ResolvedEvent | Marker): Promise<void> | undefined {
+    const failed = (error: unknown): never => {
       throw new HandlerFailure('a handler failed', { cause: error });
+    };
+    try {
+      return this.#dispatch(item)?.catch(failed);
+    } catch (error) {
+      return failed(error);
     }
   }
 
-  async #event(resolved: ResolvedEvent): Promise<void> {
+  #dispatch(item: ResolvedEvent | Marker): Promise<void> | undefined {
+    if (!('marker' in item)) return this.#event(item);
+    switch (item.marker) {
+      case 'confirmed':
+        this.#tell(true);
+        return undefined;
+      case 'caught-up':
+        return settled(this.#handlers.onCaughtUp?.(), () => undefined);
+      case 'checkpoint': {
+        const cursor = this.#source.cursorAt?.(item.position);
+        return settled(this.#handlers.onCheckpoint?.(item.position), () => {
+          if (cursor !== undefined) this.#after = cursor;
+        });
+      }
+    }
+  }
+
+  #event(resolved: ResolvedEvent): Promise<void> | undefined {
     const raw: RawRecorded | undefined = resolved.event;
-    if (!raw) return;
+    if (!raw) return undefined;
     const recorded = this.#around.decoder.decode<E>(raw);
-    if (recorded) await this.#handlers.onEvent(recorded);
-    this.#after = this.#source.cursorOf(raw);
+    return settled(recorded && this.#handlers.onEvent(recorded), () => {
+      this.#after = this.#source.cursorOf(raw);
+    });
   }
 
   #stopped(): boolean {

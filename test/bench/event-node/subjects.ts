@@ -36,7 +36,9 @@ export function plainClient(url: string): Subject {
     });
   return {
     name: 'the client',
-    append: async (stream, ids) => void (await client.appendToStream(stream, ids.map(make))),
+    append: async (stream, ids) => {
+      await client.appendToStream(stream, ids.map(make));
+    },
     catchUp: async () => {
       const subscription = client.subscribeToAll({ fromPosition: START });
       let events = 0;

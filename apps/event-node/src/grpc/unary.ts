@@ -8,14 +8,14 @@ export interface Serializable {
 
 /** A method with one request and one answer. Whatever the work throws becomes the call's ending. */
 export function unary<Request>(
-  deserialize: (bytes: Uint8Array) => Request,
+  requests: { deserializeBinary(bytes: Uint8Array): Request },
   work: (request: Request, authorization: string | undefined) => Serializable | Promise<Serializable>,
 ): Handler {
   return (call) => {
     let request: Buffer | undefined;
     const run = async () => {
       if (!request) throw invalid('The call has no request.');
-      return work(deserialize(request), call.authorization);
+      return work(requests.deserializeBinary(request), call.authorization);
     };
     call.listen({
       onMessage: (message) => (request ??= message),

@@ -11,7 +11,7 @@ type Request = streamsPb.DeleteReq | streamsPb.TombstoneReq;
 
 /** Soft delete: readers find no stream, and a later append goes on behind the old revisions. */
 export function softDelete(context: NodeContext): Handler {
-  return unary(streamsPb.DeleteReq.deserializeBinary, async (request, authorization) => {
+  return unary(streamsPb.DeleteReq, async (request, authorization) => {
     const { position } = await remove(context, request, authorization, 'softDelete');
     const at = new streamsPb.DeleteResp.Position();
     at.setCommitPosition(String(position));
@@ -24,7 +24,7 @@ export function softDelete(context: NodeContext): Handler {
 
 /** Tombstone: the name can never be used again. */
 export function tombstone(context: NodeContext): Handler {
-  return unary(streamsPb.TombstoneReq.deserializeBinary, async (request, authorization) => {
+  return unary(streamsPb.TombstoneReq, async (request, authorization) => {
     const { position } = await remove(context, request, authorization, 'tombstone');
     const at = new streamsPb.TombstoneResp.Position();
     at.setCommitPosition(String(position));

@@ -13,7 +13,7 @@ export function gossip(
 ): Handler {
   const instance = new sharedPb.UUID();
   instance.setString(randomUUID());
-  return unary(sharedPb.Empty.deserializeBinary, () => {
+  return unary(sharedPb.Empty, () => {
     if (context.calls.stopping) throw notReady();
     const { host, port } = endPoint();
     const address = new gossipPb.EndPoint();

@@ -9,7 +9,7 @@ const STREAMS = 'event_store.client.streams.streams';
 const METHODS = ['read', 'append', 'batchappend', 'delete', 'tombstone'];
 
 /** What the client asks before its first append. Never fails: the client would keep the failure for ever. */
-export const supportedMethods = unary(sharedPb.Empty.deserializeBinary, () => {
+export const supportedMethods = unary(sharedPb.Empty, () => {
   const response = new featuresPb.SupportedMethods();
   response.setEventStoreServerVersion(COMPATIBLE_VERSION);
   for (const name of METHODS) {
