@@ -2,7 +2,7 @@ import { encodedBytes, MAX_APPEND_BYTES } from './codec.js';
 import type { EncodedAppends } from './encoded-appends.js';
 import type { SpoolEntry } from './spool-format.js';
 
-const BATCH_EVENTS = 500;
+export const BATCH_EVENTS = 500;
 const BATCH_BYTES = MAX_APPEND_BYTES / 2;
 
 /** The next entries to append together. Never empty while there are any, and never above the log's limit. */

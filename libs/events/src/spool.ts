@@ -7,7 +7,7 @@ import { type EncodedAppends, encodedAppendsOf } from './encoded-appends.js';
 import type { EventLog, NewEvent } from './event-log.js';
 import { formatEntries, type SpoolEntry } from './spool-format.js';
 import { entryBytes, orphanedSegments, Segment } from './spool-segment.js';
-import { appendGrouped, takeBatch } from './spool-append.js';
+import { appendGrouped, BATCH_EVENTS, takeBatch } from './spool-append.js';
 
 export interface Loss {
   /** Since the last time that a loss was said. */
@@ -30,9 +30,12 @@ export interface SpoolOptions {
   readonly backOff?: BackOff;
 }
 
+/** An event, or what makes it: called once, when the spool writes, so that the hot path does not put it together. */
+export type Fact = NewEvent | (() => NewEvent);
+
 export interface Spool {
   /** Takes a fact of the hot path. Never throws, never waits; on disk within 10 ms. */
-  record(stream: string, event: NewEvent): void;
+  record(stream: string, fact: Fact): void;
   /** Events that were dropped since the start: the bound was reached, or they could not be written at all. */
   readonly lost: number;
   /** What the log has not acknowledged yet. */
@@ -45,6 +48,8 @@ export interface Spool {
 }
 
 const FLUSH_AFTER_MS = 5;
+/** What comes in small numbers is appended this often and not one by one: an append costs its writer what 50 events cost. */
+const APPEND_EVERY_MS = 50;
 /** How long the log must have had everything before the file is emptied. */
 const TIDY_AFTER_MS = 1000;
 const CLOSE_WITHIN_MS = 1000;
@@ -81,7 +86,8 @@ class FileSpool implements Spool {
   #segments: Segment[];
   #active: Segment;
   #number = 0;
-  #unwritten: SpoolEntry[] = [];
+  #unwritten: { readonly stream: string; readonly fact: Fact }[] = [];
+  #appendedAtMs = -Infinity;
   #flushTimer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #unsaid: { events: number; reason: string } = { events: 0, reason: '' };
@@ -106,29 +112,9 @@ class FileSpool implements Spool {
     this.#pumping = this.#pump();
   }
 
-  record(stream: string, event: NewEvent): void {
-    try {
-      const entry: SpoolEntry = { stream, event: this.#appends.encode(event) };
-      const bytes = entryBytes(entry);
-      const refusal = refusalOf([entry.event]);
-      if (refusal !== undefined) {
-        this.#lose(1, refusal);
-        return;
-      }
-      if (this.waitingBytes + bytes > this.#maxBytes) {
-        this.#lose(
-          1,
-          `The spool is full: ${formatBytes(this.waitingBytes)} of ${formatBytes(this.#maxBytes)} wait for the event log.`,
-        );
-        return;
-      }
-      this.waitingBytes += bytes;
-      this.waitingEvents++;
-      this.#unwritten.push(entry);
-    } catch (error) {
-      this.#lose(1, `An event could not be serialised: ${String(error)}`);
-      return;
-    }
+  record(stream: string, fact: Fact): void {
+    this.waitingEvents++;
+    this.#unwritten.push({ stream, fact });
     this.#soon();
   }
 
@@ -163,11 +149,13 @@ class FileSpool implements Spool {
   async #flush(): Promise<void> {
     clearTimeout(this.#flushTimer);
     this.#flushTimer = undefined;
-    this.#sayLost();
     while (this.#writing) await this.#writing;
-    if (this.#unwritten.length === 0) return;
-    const entries = this.#unwritten;
+    const facts = this.#unwritten;
     this.#unwritten = [];
+    const entries: SpoolEntry[] = [];
+    for (const { stream, fact } of facts) this.#encode(stream, fact, entries);
+    this.#sayLost();
+    if (entries.length === 0) return;
     const segment = this.#active;
     this.#writing = new Promise((resolve) => {
       segment.write(entries, (error) => {
@@ -179,6 +167,33 @@ class FileSpool implements Spool {
       });
     });
     await this.#writing;
+  }
+
+  /** Serialised once, for the file and for the log. */
+  #encode(stream: string, fact: Fact, entries: SpoolEntry[]): void {
+    const refused = (why: string) => {
+      this.waitingEvents--;
+      this.#lose(1, why);
+    };
+    try {
+      const event = this.#appends.encode(typeof fact === 'function' ? fact() : fact);
+      const entry: SpoolEntry = { stream, event };
+      const bytes = entryBytes(entry);
+      const refusal = refusalOf([event]);
+      if (refusal !== undefined) {
+        refused(refusal);
+        return;
+      }
+      if (this.waitingBytes + bytes > this.#maxBytes) {
+        const waiting = `${formatBytes(this.waitingBytes)} of ${formatBytes(this.#maxBytes)}`;
+        refused(`The spool is full: ${waiting} wait for the event log.`);
+        return;
+      }
+      this.waitingBytes += bytes;
+      entries.push(entry);
+    } catch (error) {
+      refused(`An event could not be serialised: ${String(error)}`);
+    }
   }
 
   #written(error: Error | null): void {
@@ -226,6 +241,8 @@ class FileSpool implements Spool {
       const segment = this.#segments[0];
       const entries = segment && (await this.#entriesOf(segment));
       if (!segment || !entries) continue;
+      const fresh = entries.length - segment.confirmed;
+      if (segment === this.#active && fresh > 0 && fresh < BATCH_EVENTS) await this.#paced();
       const batch = takeBatch(entries, segment.confirmed);
       if (batch.length > 0) {
         await this.#append(batch);
@@ -241,6 +258,13 @@ class FileSpool implements Spool {
         if (!more && !this.#writing) segment.reset();
       }
     }
+  }
+
+  /** Not before the last append is a while ago. */
+  async #paced(): Promise<void> {
+    const wait = this.#appendedAtMs + APPEND_EVERY_MS - performance.now();
+    if (wait > 0) await pause(wait, this.#stopping.signal);
+    this.#appendedAtMs = performance.now();
   }
 
   /** Waits for work; false when there was none for a while, so that what the log has can leave the file. */

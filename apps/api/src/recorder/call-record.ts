@@ -1,8 +1,9 @@
 import type { BerthError } from '#domain/errors.js';
-import type { CallEvent, CallEventData, CallOutcome } from '#domain/events/call-events.js';
+import type { CallEvent, CallEventData, CallOutcome, CallStamps } from '#domain/events/call-events.js';
 import type { ApiId, CallId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import type { AdmittedCall, QueuePlace } from '../admission/port.js';
 import type { CallTokens } from '#domain/events/call-events.js';
+import { isoTime } from './iso-time.js';
 
 export interface CallStart {
   readonly callId: CallId;
@@ -26,15 +27,21 @@ export interface CallEnd {
   readonly timings?: { readonly promptMs?: number; readonly decodeMs?: number };
 }
 
-export interface CallFacts {
-  /** Takes a fact; never throws, never waits. */
-  write(event: CallEvent, callId: CallId): void;
+/** The two facts of a call, put together when they are asked for: after they were said, they do not change. */
+export interface CallFactSource {
+  readonly callId: CallId;
+  readonly modelKey: ModelKey;
+  started(): CallEvent;
+  finished(): CallEvent;
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString();
+export interface CallFacts {
+  /** Takes a fact; never throws, never waits. */
+  write(source: CallFactSource, fact: 'started' | 'finished'): void;
+}
 
 /** One call's facts as they come together. It ends once, whatever happens: a second end does nothing. */
-export class CallRecord {
+export class CallRecord implements CallFactSource {
   readonly #facts: CallFacts;
   readonly #apiId: ApiId;
   readonly #start: CallStart;
@@ -48,22 +55,27 @@ export class CallRecord {
   #served: { workerId: WorkerId; residentId: ResidentId; artifact: string; decisionId: string } | undefined;
   #refusedBy: string | undefined;
   #attempts = 0;
-  #ended = false;
+  #end: CallEnd | undefined;
+  #finishedAtMs = 0;
 
   constructor(facts: CallFacts, apiId: ApiId, start: CallStart, now: () => number) {
     this.#facts = facts;
     this.#apiId = apiId;
     this.#start = start;
     this.#now = now;
-    const { receivedAtMs, ...rest } = start;
-    facts.write(
-      { type: 'CallStarted', data: { ...rest, apiId, receivedAt: iso(receivedAtMs) } },
-      start.callId,
-    );
+    facts.write(this, 'started');
+  }
+
+  get callId(): CallId {
+    return this.#start.callId;
+  }
+
+  get modelKey(): ModelKey {
+    return this.#start.modelKey;
   }
 
   get ended(): boolean {
-    return this.#ended;
+    return this.#end !== undefined;
   }
 
   get attempts(): number {
@@ -97,19 +109,30 @@ export class CallRecord {
   }
 
   finish(end: CallEnd): void {
-    if (this.#ended) return;
-    this.#ended = true;
-    this.#facts.write({ type: 'CallFinished', data: this.#data(end) }, this.#start.callId);
+    if (this.#end) return;
+    this.#end = end;
+    this.#finishedAtMs = this.#now();
+    this.#facts.write(this, 'finished');
+  }
+
+  started(): CallEvent {
+    const { receivedAtMs, ...rest } = this.#start;
+    return { type: 'CallStarted', data: { ...rest, apiId: this.#apiId, receivedAt: isoTime(receivedAtMs) } };
+  }
+
+  /** @throws when the call has not ended. */
+  finished(): CallEvent {
+    if (!this.#end) throw new Error(`The call ${this.#start.callId} has not ended.`);
+    return { type: 'CallFinished', data: this.#data(this.#end) };
   }
 
   #data(end: CallEnd): CallEventData<'CallFinished'> {
+    const { callId, modelKey } = this.#start;
     const decisionId = this.#served?.decisionId ?? this.#refusedBy;
-    const stamp = <K extends string>(key: K, ms: number | undefined) =>
-      (ms === undefined ? {} : { [key]: iso(ms) }) as Partial<Record<K, string>>;
     return {
-      callId: this.#start.callId,
+      callId,
       apiId: this.#apiId,
-      modelKey: this.#start.modelKey,
+      modelKey,
       outcome: end.outcome,
       status: end.status,
       ...(end.error ? { code: end.error.code } : {}),
@@ -122,19 +145,23 @@ export class CallRecord {
         : {}),
       ...(decisionId === undefined ? {} : { decisionId }),
       attempts: this.#attempts,
-      stamps: {
-        receivedAt: iso(this.#start.receivedAtMs),
-        ...stamp('queuedAt', this.#queuedAtMs),
-        ...stamp('decidedAt', this.#decidedAtMs),
-        ...stamp('readyAt', this.#readyAtMs),
-        ...stamp('forwardedAt', this.#forwardedAtMs),
-        ...stamp('firstByteAt', this.#firstByteAtMs),
-        finishedAt: iso(this.#now()),
-      },
+      stamps: this.#stamps(),
       ...(this.#place ? { queue: this.#place } : {}),
       tokens: end.tokens ?? {},
       timings: end.timings ?? {},
       bytesOut: end.bytesOut ?? 0,
+    };
+  }
+
+  #stamps(): CallStamps {
+    return {
+      receivedAt: isoTime(this.#start.receivedAtMs),
+      ...(this.#queuedAtMs === undefined ? {} : { queuedAt: isoTime(this.#queuedAtMs) }),
+      ...(this.#decidedAtMs === undefined ? {} : { decidedAt: isoTime(this.#decidedAtMs) }),
+      ...(this.#readyAtMs === undefined ? {} : { readyAt: isoTime(this.#readyAtMs) }),
+      ...(this.#forwardedAtMs === undefined ? {} : { forwardedAt: isoTime(this.#forwardedAtMs) }),
+      ...(this.#firstByteAtMs === undefined ? {} : { firstByteAt: isoTime(this.#firstByteAtMs) }),
+      finishedAt: isoTime(this.#finishedAtMs),
     };
   }
 }

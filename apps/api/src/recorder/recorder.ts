@@ -1,15 +1,23 @@
-import type { CallEvent } from '#domain/events/call-events.js';
-import type { ApiId, CallId } from '#domain/ids.js';
+import type { ApiId } from '#domain/ids.js';
 import type { Spool } from '#events/spool.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
 import type { CallHistories } from '../fleet/call-histories.js';
-import { type CallFacts, CallRecord, type CallStart } from './call-record.js';
+import { type CallFacts, type CallFactSource, CallRecord, type CallStart } from './call-record.js';
 
-/** The id of a call's end, whoever writes it: the api that served it, or the one that found that api lost. */
-export const callFinishedId = (callId: string): string => derivedId('CallFinished', callId);
+const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const VERSION_AT = 14;
 
-/** Call events are facts of the hot path: they go to the spool and are never awaited. */
+/**
+ * The id of a call's end, whoever writes it: the api that served it, or the one that found that api lost. It is the
+ * call's own id with another version (8, which is free to use): derived without a hash, and no other event has it.
+ */
+export const callFinishedId = (callId: string): string =>
+  UUID_V7.test(callId)
+    ? `${callId.slice(0, VERSION_AT)}8${callId.slice(VERSION_AT + 1)}`
+    : derivedId('CallFinished', callId);
+
+/** Call events are facts of the hot path: noted there, put together and written a few milliseconds later, never awaited. */
 export class Recorder implements CallFacts {
   readonly #spool: Spool;
   readonly #apiId: ApiId;
@@ -27,15 +35,15 @@ export class Recorder implements CallFacts {
     return new CallRecord(this, this.#apiId, start, this.#now);
   }
 
-  write(event: CallEvent, callId: CallId): void {
-    const { modelKey } = event.data;
-    // A call's start takes the call's own id, which no other event has.
-    const id = event.type === 'CallStarted' ? callId : callFinishedId(callId);
-    this.#spool.record(streams.calls(modelKey), {
-      id,
-      event,
-      cause: { correlationId: callId, causationId: callId },
+  write(source: CallFactSource, fact: 'started' | 'finished'): void {
+    const { callId, modelKey } = source;
+    const cause = { correlationId: callId, causationId: callId };
+    this.#spool.record(streams.calls(modelKey), () => {
+      const event = fact === 'started' ? source.started() : source.finished();
+      this.#histories.note(modelKey, event);
+      const at = event.type === 'CallStarted' ? event.data.receivedAt : event.data.stamps.finishedAt;
+      // A call's start takes the call's own id, which no other event has.
+      return { id: fact === 'started' ? callId : callFinishedId(callId), event, cause, at };
     });
-    this.#histories.note(modelKey, event);
   }
 }

@@ -1,0 +1,84 @@
+import { ascending, cpuMs, quantile, say } from './figures.js';
+import { Caller, drive, requestOf, type Target } from './load.js';
+
+/** Short, so that what disturbs the machine disturbs all alike; the first of each is not counted. */
+const ROUND_MS = 250;
+
+export interface Measured {
+  readonly name: string;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly perSecond: number;
+  /** Of the proxy, for one call. */
+  readonly cpuMs: number;
+  /** Of the event node, for one call. */
+  readonly nodeCpuMs: number;
+}
+
+/** Each target in turn for a short round, again and again. @returns what each came to over all rounds. */
+export async function compare(
+  what: string,
+  targets: readonly Target[],
+  nodePid: number,
+  options: { readonly connections: number; readonly seconds: number; readonly body: string },
+): Promise<readonly Measured[]> {
+  const { connections, seconds, body } = options;
+  const rounds = Math.max(2, Math.ceil((seconds * 1000) / ROUND_MS));
+  const runs = await Promise.all(
+    targets.map(async (target) => ({
+      target,
+      request: requestOf(target.port, body),
+      callers: await Promise.all(Array.from({ length: connections }, () => Caller.open(target.port))),
+      latencies: [] as number[],
+      elapsedMs: 0,
+      cpu: 0,
+      nodeCpu: 0,
+    })),
+  );
+  for (let round = 0; round <= rounds; round += 1) {
+    for (const run of runs) {
+      const before = cpuMs(run.target.pid);
+      const nodeBefore = cpuMs(nodePid);
+      const { latencies, elapsedMs } = await drive(run.callers, run.request, ROUND_MS);
+      if (round === 0) continue;
+      for (const latency of latencies) run.latencies.push(latency);
+      run.elapsedMs += elapsedMs;
+      run.cpu += cpuMs(run.target.pid) - before;
+      run.nodeCpu += cpuMs(nodePid) - nodeBefore;
+    }
+  }
+  for (const { callers } of runs) for (const { socket } of callers) socket.destroy();
+  const measured = runs.map(({ target, latencies, elapsedMs, cpu, nodeCpu }) => {
+    const sorted = ascending(latencies);
+    return {
+      name: target.name,
+      p50Ms: quantile(sorted, 0.5),
+      p99Ms: quantile(sorted, 0.99),
+      perSecond: (sorted.length / elapsedMs) * 1000,
+      cpuMs: cpu / sorted.length,
+      nodeCpuMs: nodeCpu / sorted.length,
+    };
+  });
+  print(`${what}, ${connections} connection${connections === 1 ? '' : 's'}`, measured);
+  return measured;
+}
+
+function print(what: string, measured: readonly Measured[]): void {
+  say(`\n${what}`);
+  say('           p50 ms   p99 ms  added p50   calls/s  proxy CPU ms/call  event node CPU ms/call');
+  const direct = measured[0]?.p50Ms ?? NaN;
+  for (const m of measured) {
+    const isBerth = m.name === 'berth';
+    say(
+      [
+        m.name.padEnd(8),
+        m.p50Ms.toFixed(3).padStart(9),
+        m.p99Ms.toFixed(3).padStart(9),
+        (m.p50Ms - direct).toFixed(3).padStart(11),
+        m.perSecond.toFixed(0).padStart(10),
+        (m.name === 'direct' ? '-' : m.cpuMs.toFixed(3)).padStart(19),
+        (isBerth ? m.nodeCpuMs.toFixed(3) : '-').padStart(24),
+      ].join(''),
+    );
+  }
+}

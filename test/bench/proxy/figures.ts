@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs';
+
+export const FRAMES = 200;
+export const PACED_STREAMS = 64;
+export const PACED_EVERY_MS = 10;
+
+/** User and system time of a process, in ms (Linux counts in ticks of 10 ms). */
+export function cpuMs(pid: number | undefined): number {
+  if (pid === undefined) return 0;
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}
+
+export function residentBytes(pid: number): number {
+  const kib = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+  return Number(kib) * 1024;
+}
+
+export const quantile = (sorted: readonly number[], share: number): number =>
+  sorted[Math.floor((sorted.length - 1) * share)] ?? NaN;
+
+export const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
+
+export const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+export const load1 = (): string => readFileSync('/proc/loadavg', 'utf8').split(' ').slice(0, 1).join('');
+
+/** A line of the summary: what was measured beside what is asked. */
+export const verdict = (what: string, value: string, budget: string, holds: boolean): string =>
+  `${what.padEnd(58)}${value.padStart(12)}   ${budget.padEnd(12)} ${holds ? 'yes' : 'NO'}`;
