@@ -1,8 +1,11 @@
 import { ascending, cpuMs, quantile, say } from './figures.js';
 import { Caller, drive, requestOf, type Target } from './load.js';
 
-/** Short, so that what disturbs the machine disturbs all alike; the first of each is not counted. */
+/** Short, so that what disturbs the machine disturbs all alike. */
 const ROUND_MS = 250;
+/** Not counted: until then it is the compiler that is measured. */
+const WARM_CALLS = 4000;
+const WARM_WITHIN_MS = 15_000;
 
 export interface Measured {
   readonly name: string;
@@ -35,12 +38,12 @@ export async function compare(
       nodeCpu: 0,
     })),
   );
-  for (let round = 0; round <= rounds; round += 1) {
+  for (const run of runs) await warmUp(run.callers, run.request);
+  for (let round = 0; round < rounds; round += 1) {
     for (const run of runs) {
       const before = cpuMs(run.target.pid);
       const nodeBefore = cpuMs(nodePid);
       const { latencies, elapsedMs } = await drive(run.callers, run.request, ROUND_MS);
-      if (round === 0) continue;
       for (const latency of latencies) run.latencies.push(latency);
       run.elapsedMs += elapsedMs;
       run.cpu += cpuMs(run.target.pid) - before;
@@ -61,6 +64,13 @@ export async function compare(
   });
   print(`${what}, ${connections} connection${connections === 1 ? '' : 's'}`, measured);
   return measured;
+}
+
+async function warmUp(callers: readonly Caller[], request: Buffer): Promise<void> {
+  const until = Date.now() + WARM_WITHIN_MS;
+  for (let calls = 0; calls < WARM_CALLS && Date.now() < until;) {
+    calls += (await drive(callers, request, ROUND_MS)).latencies.length;
+  }
 }
 
 function print(what: string, measured: readonly Measured[]): void {

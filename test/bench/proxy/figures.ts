@@ -1,15 +1,17 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 export const FRAMES = 200;
 export const PACED_STREAMS = 64;
 export const PACED_EVERY_MS = 10;
 
-/** User and system time of a process, in ms (Linux counts in ticks of 10 ms). */
+/** Processor time of a process since its start, in ms: of all its threads, as the scheduler counts it. */
 export function cpuMs(pid: number | undefined): number {
   if (pid === undefined) return 0;
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * 10;
+  let ns = 0;
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    ns += Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+  }
+  return ns / 1e6;
 }
 
 export function residentBytes(pid: number): number {

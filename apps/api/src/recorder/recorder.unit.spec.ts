@@ -10,7 +10,8 @@ describe('the recorder', () => {
     const ends = ids.map(callFinishedId);
     expect(ends).toEqual(ids.map(callFinishedId));
     expect(new Set([...ids, ...ends]).size).toBe(400);
-    for (const end of ends) expect(end).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+    for (const end of ends)
+      expect(end).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
     expect(callFinishedId('some-other-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5/);
   });
 
