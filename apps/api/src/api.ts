@@ -126,7 +126,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await lost.stop();
       sessions.close();
       await management.close();
-      await engines.close();
+      engines.close();
       if (!(await spool.drain(SPOOL_DEADLINE_MS))) {
         logger.warn({ waiting: spool.waitingEvents }, 'call events stay in the spool for the next api');
       }

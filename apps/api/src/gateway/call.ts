@@ -268,17 +268,14 @@ export class ServedCall {
     const startedAtMs = now();
     record.forwarded();
     this.#relay = new Relay(options);
-    engines.pooled(resident).dispatch(request, this.#relay);
+    engines.of(resident).dispatch(request, this.#relay);
     const end = await this.#relay.ended;
     const stale = end.kind === 'silent' && !end.refusedConnection && now() - startedAtMs < STALE_MS;
     if (!stale || this.client.left || record.ended) return end;
     record.forwarded();
-    const connection = engines.fresh(resident);
     this.#relay = new Relay(options);
-    connection.dispatch(request, this.#relay);
-    const second = await this.#relay.ended;
-    void connection.destroy();
-    return second;
+    engines.of(resident).dispatchFresh(request, this.#relay);
+    return this.#relay.ended;
   }
 
   #refuse(error: BerthError): void {

@@ -77,8 +77,10 @@ export class CallClient {
     this.res.write(`: ${text}\n\n`);
   }
 
-  end(): void {
-    this.res.end();
+  /** With the last of it, if it is in hand. */
+  end(last?: Buffer): void {
+    if (last) this.bytesOut += last.length;
+    this.res.end(last);
   }
 
   /**

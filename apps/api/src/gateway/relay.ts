@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Dispatcher } from 'undici';
 import type { BerthError } from '#domain/errors.js';
 import { MIB } from '#domain/units.js';
 import type { CallClient } from './client.js';
+import type { UpstreamController, UpstreamHandler } from './engine-connection.js';
 import { downstreamHeaders, STREAM_HEADERS } from './headers.js';
 import { mapEngineError } from './engine-errors.js';
 import { StreamTap } from './stream-tap.js';
@@ -35,19 +35,20 @@ const LEFT = new Error('the caller left');
 
 type Mode = 'silent' | 'error' | 'stream' | 'whole';
 
-/** undici's handler: every chunk is written on as it comes, and the engine is paused while the caller cannot take more. */
-export class Relay implements Dispatcher.DispatchHandler {
+/** What an engine answers is written on as it comes; the engine is paused while the caller cannot take more. */
+export class Relay implements UpstreamHandler {
   readonly ended: Promise<RelayEnd>;
   readonly #o: RelayOptions;
   readonly #tap: StreamTap;
   readonly #kept: Buffer[] = [];
   readonly #forgetLeave: () => void;
-  #inHand: Buffer[] = [];
+  /** A whole answer that came in one piece: head and body go out in one write. */
+  #only: Buffer | undefined;
   #keptBytes = 0;
   #mode: Mode = 'silent';
   #status = 0;
   #headers: IncomingHttpHeaders = {};
-  #controller: Dispatcher.DispatchController | undefined;
+  #controller: UpstreamController | undefined;
   #settle!: (end: RelayEnd) => void;
   #said = false;
 
@@ -65,16 +66,12 @@ export class Relay implements Dispatcher.DispatchHandler {
     this.#controller?.abort(reason);
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
+  onRequestStart(controller: UpstreamController): void {
     this.#controller = controller;
     if (this.#o.client.left) controller.abort(LEFT);
   }
 
-  onResponseStart(
-    controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
+  onResponseStart(controller: UpstreamController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return;
     this.#status = status;
     this.#headers = headers;
@@ -85,16 +82,17 @@ export class Relay implements Dispatcher.DispatchHandler {
     else this.#mode = 'whole';
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: UpstreamController, chunk: Buffer): void {
     switch (this.#mode) {
-      case 'stream':
-        // What one read of the socket brought comes here in pieces, and goes out in one write when all of it is here.
-        this.#inHand.push(chunk);
-        if (this.#inHand.length === 1) process.nextTick(() => this.#passOn(controller));
+      case 'stream': {
+        const out = this.#tap.push(chunk);
+        if (out) this.#write(controller, out);
         return;
+      }
       case 'whole':
         this.#keep(chunk, COUNTED_ANSWER_BYTES);
-        this.#write(controller, chunk);
+        if (!this.#said && this.#headers['content-length'] === String(chunk.length)) this.#only = chunk;
+        else this.#write(controller, chunk);
         return;
       case 'error':
         this.#keep(chunk, ERROR_ANSWER_BYTES);
@@ -104,9 +102,8 @@ export class Relay implements Dispatcher.DispatchHandler {
     }
   }
 
-  onResponseEnd(controller: Dispatcher.DispatchController): void {
+  onResponseEnd(): void {
     const { client } = this.#o;
-    this.#passOn(controller);
     switch (this.#mode) {
       case 'error': {
         const error = mapEngineError(this.#status, Buffer.concat(this.#kept), this.#o.body);
@@ -129,11 +126,12 @@ export class Relay implements Dispatcher.DispatchHandler {
       }
       case 'whole': {
         this.#writeHead();
-        client.end();
+        if (this.#only) this.#o.onFirstByte();
+        client.end(this.#only);
         const whole = this.#keptBytes <= COUNTED_ANSWER_BYTES;
         this.#end({
           kind: 'answered',
-          counted: whole ? countAnswer(Buffer.concat(this.#kept)) : nothingCounted(),
+          counted: whole ? countAnswer(this.#only ?? Buffer.concat(this.#kept)) : nothingCounted(),
         });
         return;
       }
@@ -143,8 +141,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     }
   }
 
-  onResponseError(controller: Dispatcher.DispatchController, error: Error): void {
-    if (!this.#o.client.left) this.#passOn(controller);
+  onResponseError(_controller: UpstreamController, error: Error): void {
     if (this.#o.client.left) {
       this.#end({ kind: 'left', counted: this.#tap.counted });
       return;
@@ -166,15 +163,7 @@ export class Relay implements Dispatcher.DispatchHandler {
     else if (this.#mode === 'whole') this.#kept.length = 0;
   }
 
-  #passOn(controller: Dispatcher.DispatchController): void {
-    const [first] = this.#inHand;
-    if (!first) return;
-    const out = this.#tap.push(this.#inHand.length === 1 ? first : Buffer.concat(this.#inHand));
-    this.#inHand = [];
-    if (out) this.#write(controller, out);
-  }
-
-  #write(controller: Dispatcher.DispatchController, out: Buffer): void {
+  #write(controller: UpstreamController, out: Buffer): void {
     const { client } = this.#o;
     if (!this.#said) {
       this.#writeHead();
