@@ -22,14 +22,19 @@ interface Blocked {
   readonly freeInSeconds: number | undefined;
 }
 
-/** Why a plan can never fit the worker's tiers; undefined when it could. */
-export function neverFits(snapshot: Snapshot, plan: Plan): string | undefined {
+/** The device whose tiers a plan can never fit; undefined when it could fit them all. */
+export function tooLargeFor(snapshot: Snapshot, plan: Plan): DeviceId | undefined {
   for (const [deviceId, bytes] of plan.asked) {
-    const room = snapshot.rooms.get(deviceId);
-    if (room?.limitBytes !== undefined && bytes > room.limitBytes)
-      return `needs ${formatBytes(bytes)} of ${nameOf(deviceId)}, and its ${tierName(room.limitTier)} is ${formatBytes(room.limitBytes)}`;
+    const limit = snapshot.rooms.get(deviceId)?.limitBytes;
+    if (limit !== undefined && bytes > limit) return deviceId;
   }
   return undefined;
+}
+
+export function whyTooLarge(snapshot: Snapshot, plan: Plan, deviceId: DeviceId): string {
+  const room = snapshot.rooms.get(deviceId);
+  const needs = `needs ${formatBytes(plan.asked.get(deviceId) ?? 0)} of ${nameOf(deviceId)}`;
+  return `${needs}, and its ${tierName(room?.limitTier ?? 'device')} is ${formatBytes(room?.limitBytes ?? 0)}`;
 }
 
 const tierName = (tier: 'device' | 'designation' | 'setting'): string =>

@@ -23,9 +23,11 @@ export const blockSumsOf = memo(({ blocks }: Geometry): BlockSums => ({
 export interface CacheSums {
   readonly kv: Sums;
   readonly state: Sums;
+  /** Cache, state and weights together: what leaves a device with each block. */
+  readonly withWeights: Sums;
 }
 
-export const NO_CACHE: CacheSums = { kv: [], state: [] };
+export const NO_CACHE: CacheSums = { kv: [], state: [], withWeights: [] };
 
 /** Contexts, slots and KV types that are kept by geometry; more than any ladder of one model looks at. */
 const MOST_KEPT = 64;
@@ -38,12 +40,14 @@ export function cacheSumsOf(geometry: Geometry, shape: CacheShape): CacheSums {
   if (known) return known;
   const kv = [0];
   const state = [0];
-  for (const { cache } of geometry.blocks) {
-    const bytes = blockCache(cache, shape);
-    kv.push((kv.at(-1) ?? 0) + bytes.kvBytes);
-    state.push((state.at(-1) ?? 0) + bytes.stateBytes);
+  const withWeights = [0];
+  for (const { cache, alwaysBytes, expertBytes } of geometry.blocks) {
+    const { kvBytes, stateBytes } = blockCache(cache, shape);
+    kv.push((kv.at(-1) ?? 0) + kvBytes);
+    state.push((state.at(-1) ?? 0) + stateBytes);
+    withWeights.push((withWeights.at(-1) ?? 0) + kvBytes + stateBytes + alwaysBytes + expertBytes);
   }
-  const made = { kv, state };
+  const made = { kv, state, withWeights };
   if (caches.size >= MOST_KEPT) caches.clear();
   caches.set(key, made);
   return made;

@@ -1,10 +1,11 @@
 import { windowlessKey } from '#domain/history/history.js';
+import type { DeviceId } from '#domain/ids.js';
 import { classKey, type Contract, engineBuildOf, type PlacementClass } from '#domain/placement-terms.js';
-import { admit, neverFits } from './admit.js';
+import { admit, tooLargeFor, whyTooLarge } from './admit.js';
 import type { BytesByDevice } from './charges.js';
 import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
 import { claimCores, type CoreClaim } from './cores.js';
-import { rememberedFailure } from './failures.js';
+import { type Remembered, rememberedFailure } from './failures.js';
 import { DEFAULT_MICRO_BATCH, whyKvTypeRefused } from './kv.js';
 import { offloadOrderOf, type Shape } from './ladder.js';
 import { type Layout, layoutOf } from './layout.js';
@@ -75,18 +76,22 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
       continue;
     }
     const { plan } = arranged;
-    const tooLarge = neverFits(snapshot, plan);
+    const tooLarge = tooLargeFor(snapshot, plan);
     if (tooLarge !== undefined) {
-      never = { kind: 'never', plan, shape, reason: tooLarge, code: 'model_cannot_fit' };
+      const reason = (): string => whyTooLarge(snapshot, plan, tooLarge);
+      never = {
+        kind: 'never',
+        plan,
+        shape,
+        get reason() {
+          return reason();
+        },
+        code: 'model_cannot_fit',
+      };
       continue;
     }
     const barred = barredReason(snapshot, plan);
-    const remembered = rememberedFailure(
-      snapshot.input.worker,
-      { modelKey: snapshot.input.model.modelKey, artifact: shape.artifact.label, contract: plan.contract },
-      snapshot.roomList,
-      snapshot.input.nowMs,
-    );
+    const remembered = rememberedPlan(snapshot, plan);
     if (remembered) {
       keep({ kind: 'failed', plan, shape, remembered });
       if (remembered.terminal) break;
@@ -137,6 +142,13 @@ function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
   };
 }
 
+function rememberedPlan(snapshot: Snapshot, { shape, contract }: Plan): Remembered | undefined {
+  const { worker, model, nowMs } = snapshot.input;
+  if (worker.failedPlans.size === 0) return undefined;
+  const plan = { modelKey: model.modelKey, artifact: shape.artifact.label, contract };
+  return rememberedFailure(worker, plan, snapshot.roomList, nowMs);
+}
+
 function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
   if (snapshot.input.history.barred.size === 0) return undefined;
   const { klass } = plan;
@@ -152,7 +164,8 @@ type Arranged =
 /** The plan of a shape at a context: its layers laid out, and what it takes. */
 function arrange(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim): Arranged {
   const draft = new Draft(snapshot, shape, contextTokens, claim);
-  const result = layoutOf(snapshot, shape, (layout, deviceId) => draft.asked(layout).get(deviceId) ?? 0);
+  const price = (layout: Layout, deviceId: DeviceId): number => draft.asked(layout).get(deviceId) ?? 0;
+  const result = layoutOf(snapshot, shape, contextTokens, price);
   return result.ok ? { kind: 'plan', plan: draft.plan(result.layout) } : result;
 }
 
@@ -210,10 +223,12 @@ class Draft {
   #class(layout: Layout): PlacementClass {
     const { artifact, engine, devices } = this.#shape;
     const { kvType, slots } = this.#snapshot.input.ask;
-    return {
+    const { gpuLayers, cpuMoeLayers, blocksByDevice } = layout;
+    const klass = {
       artifact: artifact.label,
       devices,
-      ...layout,
+      gpuLayers,
+      cpuMoeLayers,
       kvType,
       contextTokens: this.#contextTokens,
       slots,
@@ -221,6 +236,7 @@ class Draft {
       flashAttention: this.#flashAttention(),
       engineBuild: engineBuildOf(engine),
     };
+    return blocksByDevice ? { ...klass, blocksByDevice } : klass;
   }
 
   #contract(layout: Layout): Contract {

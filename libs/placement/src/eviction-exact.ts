@@ -29,7 +29,31 @@ export function cheapestSet<C extends Candidate>(
   start: readonly C[],
   nodeLimit: number,
 ): Found<C> {
+  if (isLeastLoss(deficits, sorted, start)) return { set: start, exact: true, nodes: 0 };
   return new Search(deficits, sorted, start, nodeLimit).run();
+}
+
+/** Whether the linear relaxation already says that no set loses less: on one device, in one band. */
+function isLeastLoss<C extends Candidate>(
+  deficits: BytesByDevice,
+  sorted: readonly C[],
+  start: readonly C[],
+): boolean {
+  if (deficits.size !== 1 || sorted[0]?.band !== sorted.at(-1)?.band) return false;
+  for (const [device, deficit] of deficits) {
+    let loss = 0;
+    for (const c of start) loss += c.lossSeconds;
+    let need = deficit;
+    for (const c of sorted) {
+      if (need <= 0) break;
+      const bytes = Math.min(deficit, c.frees.get(device) ?? 0);
+      if (bytes <= 0) continue;
+      loss -= c.lossSeconds * Math.min(1, need / bytes);
+      need -= bytes;
+    }
+    return loss <= EPSILON;
+  }
+  return false;
 }
 
 class Search<C extends Candidate> {

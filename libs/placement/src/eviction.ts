@@ -89,20 +89,26 @@ export function evictionSetOf(
   field: EvictionField,
   order: EvictionOrder,
 ): EvictionSet | undefined {
-  const open = new Map<DeviceId, number>();
+  const open = openOf(deficits);
+  if (open.size === 0) return NOBODY_GOES;
   let anyUnknown = false;
-  for (const [deviceId, bytes] of deficits) {
-    if (bytes <= 0) continue;
+  for (const [deviceId, bytes] of open) {
     const there = field.on(deviceId);
     if (there.bytes < bytes) return undefined;
     anyUnknown ||= there.anyUnknown;
-    open.set(deviceId, bytes);
   }
-  if (open.size === 0) return { victims: [], exact: true };
   const helping = field.helping([...open.keys()]);
   if (!anyUnknown) return fromBands(open, helping, order, field);
   const known = helping.filter((c) => !c.unknownSize);
   return fromBands(open, known, order, field) ?? fromBands(open, helping, order, field);
+}
+
+const NOBODY_GOES: EvictionSet = { victims: [], exact: true };
+
+function openOf(deficits: BytesByDevice): BytesByDevice {
+  for (const bytes of deficits.values())
+    if (bytes <= 0) return new Map([...deficits].filter(([, deficit]) => deficit > 0));
+  return deficits;
 }
 
 function fromBands(
@@ -136,9 +142,9 @@ function lowestBands(
   deficits: BytesByDevice,
   candidates: readonly EvictionCandidate[],
 ): readonly EvictionCandidate[] | undefined {
-  const bands = new Set<number>();
-  for (const { band } of candidates) bands.add(band);
-  if (bands.size === 1) return covers(deficits, candidates) ? candidates : undefined;
+  const first = candidates[0]?.band;
+  if (candidates.every((c) => c.band === first)) return covers(deficits, candidates) ? candidates : undefined;
+  const bands = new Set(candidates.map((c) => c.band));
   for (const highest of [...bands].sort((a, b) => a - b)) {
     const eligible = candidates.filter((c) => c.band <= highest);
     if (covers(deficits, eligible)) return eligible;
@@ -151,10 +157,10 @@ function byLossForGain(
   candidates: readonly EvictionCandidate[],
   deficits: BytesByDevice,
 ): readonly EvictionCandidate[] {
-  return candidates
-    .map((c) => ({ c, rate: c.lossSeconds / gain(c, deficits) }))
-    .sort((a, b) => a.c.band - b.c.band || a.rate - b.rate || ties(a.c, b.c))
-    .map(({ c }) => c);
+  const rates = new Map<EvictionCandidate, number>();
+  for (const c of candidates) rates.set(c, c.lossSeconds / gain(c, deficits));
+  const rate = (c: EvictionCandidate): number => rates.get(c) ?? 0;
+  return [...candidates].sort((a, b) => a.band - b.band || rate(a) - rate(b) || ties(a, b));
 }
 
 /** Longest idle, fewest calls, key. */

@@ -2,6 +2,8 @@ import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import type { Rung } from '#domain/placement-terms.js';
 import { formatBytes } from '#domain/units.js';
+import { blockSumsOf, cacheSumsOf } from './block-sums.js';
+import { DEFAULT_MICRO_BATCH } from './kv.js';
 import type { Shape } from './ladder.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -28,7 +30,12 @@ export type Price = (layout: Layout, deviceId: DeviceId) => number;
  * The layers of a shape. `moe`: the most experts on the card that its room takes, down to none. `max-ram`: the fewest
  * layers on the card that bring the rest into the room of RAM. `max-gpu`: the most that the room of the card takes.
  */
-export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): LayoutResult {
+export function layoutOf(
+  snapshot: Snapshot,
+  shape: Shape,
+  contextTokens: number,
+  price: Price,
+): LayoutResult {
   const geometry = shape.artifact.geometry;
   const all = (geometry?.blocks.length ?? 0) + 1;
   const on = (gpuLayers: number, cpuMoeLayers = 0): Layout =>
@@ -36,6 +43,7 @@ export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): Layout
   const { allowedRungs } = snapshot.input.ask;
   const allowed = (rung: Rung): boolean => allowedRungs?.includes(rung) ?? true;
   if (shape.pins) return pinnedLayout(shape, geometry, price, on, all);
+  const guess = new Guess(snapshot, shape, contextTokens, (layout, d) => price(layout, d), on, all);
   switch (shape.rung) {
     case 'ram-only':
       return { ok: true, layout: on(0) };
@@ -44,15 +52,23 @@ export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): Layout
       return { ok: true, layout: on(all) };
     case 'moe': {
       const n = all - 1;
-      const experts = least(0, n, (kept) =>
-        shape.devices.every((d) => price(on(all, kept), d) <= free(snapshot, d)),
+      const experts = least(
+        0,
+        n,
+        (kept) => shape.devices.every((d) => price(on(all, kept), d) <= free(snapshot, d)),
+        () => guess.expertsInRam(),
       );
       if (experts === 0 && allowed('gpu-only'))
         return { ok: false, kind: 'same', reason: 'all its experts fit the card: that is gpu-only' };
       return { ok: true, layout: on(all, experts ?? n) };
     }
     case 'max-ram': {
-      const layers = least(0, all, (l) => price(on(l), RAM) <= free(snapshot, RAM));
+      const layers = least(
+        0,
+        all,
+        (l) => price(on(l), RAM) <= free(snapshot, RAM),
+        () => guess.layersOnCard(),
+      );
       if (layers === 0 && allowed('ram-only'))
         return { ok: false, kind: 'same', reason: 'all of it fits RAM: that is ram-only' };
       return layers === undefined
@@ -64,8 +80,11 @@ export function layoutOf(snapshot: Snapshot, shape: Shape, price: Price): Layout
         : { ok: true, layout: on(layers) };
     }
     case 'max-gpu': {
-      const fewer = least(0, all, (off) =>
-        shape.devices.every((d) => price(on(all - off), d) <= free(snapshot, d)),
+      const fewer = least(
+        0,
+        all,
+        (off) => shape.devices.every((d) => price(on(all - off), d) <= free(snapshot, d)),
+        () => guess.layersOffCard(),
       );
       const layers = all - (fewer ?? all);
       if (layers === all && allowed('gpu-only'))
@@ -85,14 +104,112 @@ export const free = (snapshot: Snapshot, deviceId: DeviceId): number => {
     : Math.max(0, room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0));
 };
 
-/** The least n in [from, to] for which `holds`, which stays true once it is; undefined when it never is. */
-export function least(from: number, to: number, holds: (n: number) => boolean): number | undefined {
+/**
+ * The least n in [from, to] for which `holds`, which stays true once it is; undefined when it never is.
+ * @param guess where it probably begins to hold: two looks tell whether it does
+ */
+export function least(
+  from: number,
+  to: number,
+  holds: (n: number) => boolean,
+  guess?: () => number | undefined,
+): number | undefined {
+  // On a roomy machine the first holds already, and on a full one not even the last does.
+  if (holds(from)) return from;
   if (!holds(to)) return undefined;
-  let low = from;
+  let low = from + 1;
   let high = to;
+  const near = guess?.();
+  if (near !== undefined && near > low && near < high) {
+    if (holds(near)) high = near;
+    else low = near + 1;
+    if (high === near && !holds(near - 1)) return near;
+    if (high === near) high = near - 1;
+  }
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
     if (holds(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/**
+ * Where a search over layouts probably ends, by the header's sums alone. What was measured or projected may lie
+ * elsewhere: it is looked at, and never believed.
+ */
+class Guess {
+  readonly #snapshot: Snapshot;
+  readonly #shape: Shape;
+  readonly #contextTokens: number;
+  readonly #price: Price;
+  readonly #on: (gpuLayers: number, cpuMoeLayers?: number) => Layout;
+  readonly #all: number;
+
+  constructor(
+    snapshot: Snapshot,
+    shape: Shape,
+    contextTokens: number,
+    price: Price,
+    on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
+    all: number,
+  ) {
+    this.#snapshot = snapshot;
+    this.#shape = shape;
+    this.#contextTokens = contextTokens;
+    this.#price = price;
+    this.#on = on;
+    this.#all = all;
+  }
+
+  expertsInRam(): number | undefined {
+    const { geometry } = this.#shape.artifact;
+    const over = this.#overOnCard();
+    if (!geometry || over === undefined) return undefined;
+    return firstAtLeast(blockSumsOf(geometry).experts, over);
+  }
+
+  layersOffCard(): number | undefined {
+    const sums = this.#blocksWithCache();
+    const over = this.#overOnCard();
+    return sums && over !== undefined ? firstAtLeast(sums, over) : undefined;
+  }
+
+  layersOnCard(): number | undefined {
+    const sums = this.#blocksWithCache();
+    const { geometry } = this.#shape.artifact;
+    if (!sums || !geometry) return undefined;
+    const over = this.#price(this.#on(0), RAM) - free(this.#snapshot, RAM) - geometry.outputBytes;
+    const whole = sums.at(-1) ?? 0;
+    // The last blocks go to the card first: what stays is the sum of those before them.
+    const stay = sums.findLastIndex((sum) => sum <= whole - over);
+    return stay < 0 ? undefined : this.#all - stay;
+  }
+
+  /** What the whole of it on the card lacks there; of several cards nothing is guessed. */
+  #overOnCard(): number | undefined {
+    const [card] = this.#shape.devices;
+    if (card === undefined || this.#shape.devices.length > 1) return undefined;
+    return this.#price(this.#on(this.#all), card) - free(this.#snapshot, card);
+  }
+
+  #blocksWithCache(): readonly number[] | undefined {
+    const { geometry } = this.#shape.artifact;
+    if (!geometry) return undefined;
+    const { kvType, slots } = this.#snapshot.input.ask;
+    const shape = { contextTokens: this.#contextTokens, slots, kvType, microBatch: DEFAULT_MICRO_BATCH };
+    return cacheSumsOf(geometry, shape).withWeights;
+  }
+}
+
+/** The first place of rising sums that reaches an amount. */
+function firstAtLeast(sums: readonly number[], amount: number): number | undefined {
+  let low = 0;
+  let high = sums.length - 1;
+  if ((sums[high] ?? 0) < amount) return undefined;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sums[middle] ?? 0) >= amount) high = middle;
     else low = middle + 1;
   }
   return low;

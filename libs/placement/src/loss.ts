@@ -21,25 +21,50 @@ export function callRate(calls: CallHistory | undefined, nowMs: number): number 
   const last = arrivals.at(-1);
   if (!calls || last === undefined) return 0.5 / HORIZON_SECONDS;
   const idleSeconds = Math.max(0, (nowMs - last) / 1000);
-  const gaps = gapSecondsOf(calls);
-  if (gaps.length < GAPS_NEEDED) {
+  const { sorted, sums } = gapsOf(calls);
+  const count = sorted.length;
+  if (count < GAPS_NEEDED) {
     const spanSeconds = Math.max(0, (nowMs - (calls.firstArrivalMs ?? last)) / 1000);
     return (calls.calls + 0.5) / (spanSeconds + HORIZON_SECONDS);
   }
-  let ended = 0;
-  let exposureSeconds = 0;
-  for (const gap of gaps) {
-    if (gap <= idleSeconds) continue;
-    exposureSeconds += Math.min(gap, idleSeconds + HORIZON_SECONDS) - idleSeconds;
-    if (gap <= idleSeconds + HORIZON_SECONDS) ended += 1;
-  }
-  if (exposureSeconds > 0) return ended / exposureSeconds;
+  // Of the gaps that lasted longer than this idleness: how many ended within H, and how long all of them went on in it.
+  const longer = countUpTo(sorted, idleSeconds);
+  const beyond = countUpTo(sorted, idleSeconds + HORIZON_SECONDS);
+  const ended = beyond - longer;
+  const exposureSeconds =
+    (sums[beyond] ?? 0) - (sums[longer] ?? 0) - ended * idleSeconds + (count - beyond) * HORIZON_SECONDS;
+  if (count > longer && exposureSeconds > 0) return ended / exposureSeconds;
   return 1 / Math.max(idleSeconds, 1);
 }
 
-const gapSecondsOf = memo(({ arrivalsMs }: CallHistory): readonly number[] =>
-  arrivalsMs.slice(1).map((at, i) => Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000)),
-);
+interface Gaps {
+  /** Rising. */
+  readonly sorted: readonly number[];
+  /** Sums of the first n. */
+  readonly sums: readonly number[];
+}
+
+const gapsOf = memo(({ arrivalsMs }: CallHistory): Gaps => {
+  const sorted = arrivalsMs
+    .slice(1)
+    .map((at, i) => Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000))
+    .sort((a, b) => a - b);
+  const sums = [0];
+  for (const gap of sorted) sums.push((sums.at(-1) ?? 0) + gap);
+  return { sorted, sums };
+});
+
+/** How many of the rising values are not above a limit. */
+function countUpTo(rising: readonly number[], limit: number): number {
+  let low = 0;
+  let high = rising.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((rising[middle] ?? 0) <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
 
 /** min(1, λ·H) · (reload + wait), in seconds. */
 export const expectedLoss = (ratePerSecond: number, reloadSeconds: number, waitSeconds: number): number =>
