@@ -24,6 +24,9 @@ export type BlockKind =
       readonly stateSize: number;
     };
 
+export const TEMPLATE_ABILITIES = ['tools', 'thinking'] as const;
+export type TemplateAbility = (typeof TEMPLATE_ABILITIES)[number];
+
 export interface BlockGeometry {
   /** Bytes that every token needs. */
   readonly alwaysBytes: number;
@@ -53,4 +56,6 @@ export interface Geometry {
   readonly expertCount: number;
   readonly expertUsedCount: number;
   readonly hasChatTemplate: boolean;
+  /** What the chat template can say beside plain turns; absent: not looked for. */
+  readonly abilities?: readonly TemplateAbility[];
 }

@@ -60,11 +60,19 @@ export function sendJson(
   return withBody ? bytes.length : 0;
 }
 
+/** An error whose body its protocol has written. */
+export const sendFailure = (
+  res: ServerResponse,
+  error: BerthError,
+  body: unknown,
+  headers: readonly (readonly [string, string])[] = [],
+): number => sendJson(res, statusOf(error), body, [...headers, ...retryHeaders(error)]);
+
 export const sendError = (
   res: ServerResponse,
   error: BerthError,
   headers: readonly (readonly [string, string])[] = [],
-): number => sendJson(res, statusOf(error), envelope(error), [...headers, ...retryHeaders(error)]);
+): number => sendFailure(res, error, envelope(error), headers);
 
 /** After the head there is no status any more: the protocol's own error frame. No `[DONE]` may follow. */
 export const errorFrame = (error: BerthError): string => {

@@ -2,8 +2,17 @@ import { isUtf8 } from 'node:buffer';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { type Result, err, ok } from '#domain/result.js';
 import { formatBytes, KIB } from '#domain/units.js';
-import type { Endpoint } from './endpoints.js';
-import { type Edit, type Entry, type TopLevel, edited, removal, topLevel, valueOf } from './top-level.js';
+import type { EngineRoute } from './engine-routes.js';
+import {
+  DEEPEST,
+  type Edit,
+  type Entry,
+  type TopLevel,
+  edited,
+  removal,
+  topLevel,
+  valueOf,
+} from './top-level.js';
 
 /** Up to here a body is parsed whole, so that what is malformed is refused before it is queued. */
 const PARSE_WHOLE_BYTES = 64 * KIB;
@@ -14,6 +23,8 @@ export interface CallBody {
   /** As the caller wrote it, options included. */
   readonly modelName: string;
   readonly stream: boolean;
+  /** Choices asked for (`n`). */
+  readonly choices: number;
   /** Whether the caller asked for the usage chunk of a stream. */
   readonly includeUsage: boolean;
   readonly maxTokens?: number;
@@ -30,7 +41,7 @@ const bad = (message: string, param?: string): BerthError =>
   berthError('invalid_request', message, param === undefined ? {} : { param });
 
 /** @returns what the front door must know of a body, or the 400 that names what is wrong with it. */
-export function readCallBody(bytes: Buffer, endpoint: Endpoint): Result<CallBody> {
+export function readCallBody(bytes: Buffer, endpoint: EngineRoute): Result<CallBody> {
   if (!isUtf8(bytes)) return err(bad('The body is not valid UTF-8. Send JSON in UTF-8.'));
   const malformed = bytes.length <= PARSE_WHOLE_BYTES ? whatIsMalformed(bytes) : undefined;
   if (malformed !== undefined) return err(bad(`The body is not valid JSON: ${malformed}.`));
@@ -64,6 +75,7 @@ const LONGEST_BYTES: Readonly<Record<string, number>> = {
   stream_options: KIB,
   berth: 4 * KIB,
   max_tokens: 64,
+  n: 64,
   max_completion_tokens: 64,
   metadata: 16 * KIB,
   user: 16 * KIB,
@@ -79,7 +91,7 @@ function readFields(
   bytes: Buffer,
   top: TopLevel,
   fields: ReadonlyMap<string, Entry>,
-  endpoint: Endpoint,
+  endpoint: EngineRoute,
 ): Result<CallBody> {
   const value = (name: string): unknown => {
     const entry = fields.get(name);
@@ -90,6 +102,10 @@ function readFields(
     const found = formatBytes(entry.valueEnd - entry.valueStart);
     const limit = formatBytes(LONGEST_BYTES[entry.key] ?? 0);
     return err(bad(`"${entry.key}" is ${found} long; at most ${limit} are taken.`, entry.key));
+  }
+  for (const { key, tooDeep } of top.entries) {
+    if (tooDeep && !UNREAD_WHEN_LONG.has(key))
+      return err(bad(`"${key.slice(0, 40)}" is nested more than ${DEEPEST} levels deep.`, key.slice(0, 40)));
   }
   const modelName = value('model');
   if (!fields.has('model')) {
@@ -117,6 +133,7 @@ function readFields(
     top,
     modelName,
     stream: stream && endpoint.streams,
+    choices: choicesOf(value('n')),
     includeUsage: streamOptions['include_usage'] === true,
     ...(typeof maxTokens === 'number' && maxTokens > 0 ? { maxTokens } : {}),
     ...prompt,
@@ -125,6 +142,11 @@ function readFields(
     ...(typeof session === 'string' ? { session } : {}),
   });
 }
+
+/** More than any engine gives; whether a number is sound is the engine's to say. */
+const MOST_CHOICES = 1024;
+const choicesOf = (n: unknown): number =>
+  typeof n === 'number' && Number.isInteger(n) && n > 1 ? Math.min(n, MOST_CHOICES) : 1;
 
 /**
  * The body as the engine gets it: the bytes that came, but for the model's name when the engine knows it by another,
@@ -138,6 +160,7 @@ export function bodyForEngine(body: CallBody, engineModel: string): Buffer {
     if (entry.key === 'model' && body.modelName !== engineModel) {
       edits.push({ start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify(engineModel) });
     }
+    if (entry.key === 'tool_choice') edits.push(...narrowed(bytes, top, entry));
     if (entry.key === 'stream_options') {
       if (!body.stream || body.includeUsage) return;
       const given = valueOf(bytes, entry);
@@ -149,6 +172,27 @@ export function bodyForEngine(body: CallBody, engineModel: string): Buffer {
     edits.push({ start: top.close, end: top.close, text: ',"stream_options":{"include_usage":true}' });
   }
   return edited(bytes, edits);
+}
+
+/**
+ * Engines of the llama.cpp family read a `tool_choice` that is an object as `auto`: the one tool that it names is sent
+ * alone, and required, which says the same everywhere.
+ */
+function narrowed(bytes: Buffer, top: TopLevel, choice: Entry): Edit[] {
+  if (bytes[choice.valueStart] !== OPEN_BRACE) return [];
+  const given = valueOf(bytes, choice);
+  const named = isObject(given) && isObject(given['function']) ? given['function']['name'] : undefined;
+  const entry = top.entries.find(({ key }) => key === 'tools');
+  const tools = entry && valueOf(bytes, entry);
+  if (typeof named !== 'string' || !entry || !Array.isArray(tools)) return [];
+  const tool: unknown = tools.find(
+    (each: unknown) => isObject(each) && isObject(each['function']) && each['function']['name'] === named,
+  );
+  if (tool === undefined) return [];
+  return [
+    { start: choice.valueStart, end: choice.valueEnd, text: '"required"' },
+    { start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify([tool]) },
+  ];
 }
 
 /** JSON.parse's own words, which name the place. */
@@ -164,13 +208,14 @@ export function whatIsMalformed(bytes: Buffer): string | undefined {
   }
 }
 
+const OPEN_BRACE = 0x7b;
 const DATA_URL = Buffer.from('"data:image/');
 const PICTURE = Buffer.from('"image_url"');
 
 function promptSize(
   bytes: Buffer,
   fields: ReadonlyMap<string, Entry>,
-  endpoint: Endpoint,
+  endpoint: EngineRoute,
 ): { promptBytes: number; pictures: number } {
   let promptBytes = 0;
   let pictures = 0;

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHmac } from 'node:crypto';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { callId, UNRESOLVED } from '#domain/ids.js';
+import type { Result } from '#domain/result.js';
 import type { Resident } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
@@ -12,11 +13,15 @@ import type { Recorder } from '../recorder/recorder.js';
 import { statusOf } from './answers.js';
 import { readBody } from './body.js';
 import { bodyForEngine, type CallBody, readCallBody } from './call-body.js';
+import { FilteredClient } from './answer-filter.js';
 import { CallClient } from './client.js';
 import type { Endpoint } from './endpoints.js';
+import { CHAT, type EngineRoute } from './engine-routes.js';
 import type { Engines } from './engines.js';
-import { upstreamHeaders } from './headers.js';
+import { STREAM_HEADERS, upstreamHeaders } from './headers.js';
 import { Hold } from './hold.js';
+import type { Prepared, ProtocolCall } from './protocols/protocol.js';
+import { ReasoningFilter } from './reasoning/reasoning-filter.js';
 import { Relay, type RelayEnd } from './relay.js';
 import type { Resolved, Resolver } from './resolve.js';
 
@@ -51,14 +56,24 @@ export class ServedCall {
   #record: CallRecord | undefined;
   #relay: Relay | undefined;
   #stream = false;
+  readonly #protocol: ProtocolCall | undefined;
+  readonly #reasoning: ReasoningFilter | undefined;
+  /** The engine's route that serves it. */
+  #route: EngineRoute;
+  #whenLoaded: Prepared['whenLoaded'];
 
   constructor(deps: CallDeps, req: IncomingMessage, res: ServerResponse, endpoint: Endpoint) {
     this.#d = deps;
     this.#req = req;
     this.#endpoint = endpoint;
     this.#receivedAtMs = deps.now();
-    this.client = new CallClient(res);
+    this.#route = endpoint;
+    this.#protocol = endpoint.protocol?.open({ callId: this.id, now: deps.now });
+    this.#reasoning = endpoint.path === CHAT.path ? new ReasoningFilter() : undefined;
+    const filter = this.#protocol ?? this.#reasoning;
+    this.client = filter ? new FilteredClient(res, filter, this.id) : new CallClient(res);
     this.client.header('x-berth-call', this.id);
+    for (const [name, value] of this.#protocol?.headers ?? []) this.client.header(name, value);
   }
 
   async serve(): Promise<void> {
@@ -70,16 +85,28 @@ export class ServedCall {
       this.client.fail(read.error, false);
       return;
     }
-    const body = readCallBody(read.value, this.#endpoint);
+    const body = this.#body(read.value);
     if (!body.ok) {
       this.client.fail(body.error, false);
       return;
     }
     this.#stream = body.value.stream;
+    this.#reasoning?.expect(body.value.choices);
     const resolved = this.#d.resolver.resolve(body.value, this.#endpoint);
     this.#record = this.#begin(body.value, resolved.ok ? resolved.value : undefined);
     if (resolved.ok) await this.#place(this.#record, body.value, resolved.value);
     else this.#refuse(resolved.error);
+  }
+
+  /** What came, and where another protocol is spoken, what engines get for it. */
+  #body(bytes: Buffer): Result<CallBody> {
+    const came = readCallBody(bytes, this.#endpoint);
+    if (!came.ok || !this.#protocol) return came;
+    const prepared = this.#protocol.prepare(bytes);
+    if (!prepared.ok) return prepared;
+    this.#route = prepared.value.target;
+    this.#whenLoaded = prepared.value.whenLoaded;
+    return readCallBody(prepared.value.bytes, this.#route);
   }
 
   /** The api stops: what is under way ends now, with the protocol's own error. */
@@ -136,7 +163,7 @@ export class ServedCall {
     };
     const hold = new Hold({
       client: this.client,
-      stream: body.stream,
+      stream: body.stream && this.#endpoint.protocol?.waits !== 'by-interim-answers',
       modelName: body.modelName,
       receivedAtMs: this.#receivedAtMs,
       now: this.#d.now,
@@ -198,6 +225,12 @@ export class ServedCall {
       this.client.header('x-berth-model', `${resident.modelKey}:${resident.artifact}`);
       this.client.header('x-berth-worker', lease.workerId);
       this.client.header('x-berth-cold', coldSeconds(admitted));
+      this.#protocol?.coldSeconds?.(Number(coldSeconds(admitted)));
+    }
+    if (this.#whenLoaded) {
+      lease.release();
+      this.#answerLoaded(this.#whenLoaded);
+      return undefined;
     }
     let end: RelayEnd;
     try {
@@ -260,7 +293,7 @@ export class ServedCall {
       },
     };
     const request = {
-      path: this.#endpoint.path,
+      path: this.#route.path,
       method: 'POST' as const,
       headers: upstreamHeaders(this.#req.headers, engines.key(resident.residentId), bytes.length),
       body: bytes,
@@ -276,6 +309,16 @@ export class ServedCall {
     this.#relay = new Relay(options);
     engines.of(resident).dispatchFresh(request, this.#relay);
     return this.#relay.ended;
+  }
+
+  /** No engine has to say anything: the model is loaded, and that was all. */
+  #answerLoaded(answer: () => Buffer): void {
+    const bytes = answer();
+    const headers = this.#stream
+      ? STREAM_HEADERS
+      : ([['content-type', 'application/json; charset=utf-8']] as const);
+    this.client.answer(headers, bytes);
+    this.#finish({ outcome: 'completed', status: 200 });
   }
 
   #refuse(error: BerthError): void {

@@ -83,6 +83,13 @@ export class CallClient {
     this.res.end(last);
   }
 
+  /** An answer of our own, whole. */
+  answer(headers: readonly (readonly [string, string])[], bytes: Buffer): void {
+    this.head(200, headers);
+    this.write(bytes);
+    this.end();
+  }
+
   /**
    * The error as its protocol says it: JSON with its status before the head; after it an error frame and then a
    * destroyed socket, since a clean end would pass for a whole answer with most clients.
@@ -91,15 +98,23 @@ export class CallClient {
     const { res } = this;
     if (this.#left || res.writableEnded) return;
     if (!res.headersSent) {
-      this.bytesOut += sendError(res, error, this.#headers);
+      this.bytesOut += this.sendFailure(error, this.#headers);
       return;
     }
     if (!stream) {
       res.destroy();
       return;
     }
-    const frame = Buffer.from(errorFrame(error));
+    const frame = Buffer.from(this.failureFrame(error));
     this.bytesOut += frame.length;
     res.write(frame, () => res.destroy());
+  }
+
+  protected sendFailure(error: BerthError, headers: readonly (readonly [string, string])[]): number {
+    return sendError(this.res, error, headers);
+  }
+
+  protected failureFrame(error: BerthError): string {
+    return errorFrame(error);
   }
 }

@@ -1,46 +1,50 @@
 import type { ModelKind } from '#domain/placement-terms.js';
+import { type ErrorShape, OPENAI_ERRORS } from './answer-filter.js';
+import { CHAT, COMPLETIONS, EMBEDDINGS, type EngineRoute, RERANK } from './engine-routes.js';
+import { MESSAGES_ERRORS } from './protocols/messages/errors.js';
+import { COUNT_TOKENS, MESSAGES } from './protocols/messages/protocol.js';
+import { OLLAMA_ERRORS } from './protocols/ollama/errors.js';
+import {
+  OLLAMA_CHAT,
+  OLLAMA_EMBED,
+  OLLAMA_EMBEDDINGS,
+  OLLAMA_GENERATE,
+} from './protocols/ollama/protocol.js';
+import type { Protocol } from './protocols/protocol.js';
+import { RESPONSES } from './protocols/responses/protocol.js';
 
-/** A route that is placed and forwarded. */
-export interface Endpoint {
-  readonly path: string;
-  readonly kind: ModelKind;
-  /** Fields whose text is the prompt, for its estimated length. */
-  readonly promptFields: readonly string[];
-  readonly streams: boolean;
+/** A route that is placed and forwarded; with a protocol, one that engines do not speak. */
+export interface Endpoint extends EngineRoute {
+  readonly protocol?: Protocol;
 }
 
-const chat: Endpoint = {
-  path: '/v1/chat/completions',
-  kind: 'chat',
-  promptFields: ['messages', 'tools'],
-  streams: true,
-};
-const completions: Endpoint = {
-  path: '/v1/completions',
-  kind: 'chat',
-  promptFields: ['prompt'],
-  streams: true,
-};
-const embeddings: Endpoint = {
-  path: '/v1/embeddings',
-  kind: 'embedding',
-  promptFields: ['input'],
-  streams: false,
-};
-const rerank: Endpoint = {
-  path: '/v1/rerank',
-  kind: 'rerank',
-  promptFields: ['query', 'documents'],
-  streams: false,
-};
+const spoken = (path: string, route: EngineRoute, protocol: Protocol): Endpoint => ({
+  ...route,
+  path,
+  protocol,
+});
 
 export const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map(
-  [chat, completions, embeddings, rerank].map((endpoint) => [endpoint.path, endpoint]),
+  [
+    CHAT,
+    COMPLETIONS,
+    EMBEDDINGS,
+    RERANK,
+    spoken('/v1/responses', CHAT, RESPONSES),
+    spoken('/v1/messages', CHAT, MESSAGES),
+    spoken('/v1/messages/count_tokens', CHAT, COUNT_TOKENS),
+    spoken('/api/chat', CHAT, OLLAMA_CHAT),
+    spoken('/api/generate', CHAT, OLLAMA_GENERATE),
+    spoken('/api/embed', EMBEDDINGS, OLLAMA_EMBED),
+    spoken('/api/embeddings', EMBEDDINGS, OLLAMA_EMBEDDINGS),
+  ].map((endpoint: Endpoint) => [endpoint.path, endpoint]),
 );
 
 /** Which endpoints a model of a kind answers, for the sentence of a refusal. */
 export const endpointsOf = (kind: ModelKind): readonly string[] =>
-  [...ENDPOINTS.values()].filter((endpoint) => endpoint.kind === kind).map((endpoint) => endpoint.path);
+  [...ENDPOINTS.values()]
+    .filter((endpoint) => endpoint.kind === kind && endpoint.protocol === undefined)
+    .map((endpoint) => endpoint.path);
 
 /** The path without query and without slashes at its end. */
 export function pathOf(url: string): string {
@@ -50,6 +54,16 @@ export function pathOf(url: string): string {
   return path;
 }
 
-/** `/v1/*` and `/health` never enter the framework. */
+/** `/v1/*`, `/api/*` and `/health` never enter the framework. */
 export const isDataPlane = (path: string): boolean =>
-  path === '/health' || path === '/v1' || path.startsWith('/v1/');
+  path.startsWith('/v1/') ||
+  path === '/v1' ||
+  path === '/health' ||
+  path.startsWith('/api/') ||
+  path === '/api';
+
+/** How errors are said on a path, whether or not there is anything on it. */
+export function errorShapeOf(path: string): ErrorShape {
+  if (path === '/api' || path.startsWith('/api/')) return OLLAMA_ERRORS;
+  return path === '/v1/messages' || path.startsWith('/v1/messages/') ? MESSAGES_ERRORS : OPENAI_ERRORS;
+}

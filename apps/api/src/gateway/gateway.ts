@@ -5,10 +5,11 @@ import { resolveModel } from '#domain/catalog/catalog.js';
 import { newId } from '#runtime/ids.js';
 import { refuseVisitor } from '../access/policy.js';
 import type { Fleet } from '../fleet/fleet.js';
-import { sendError, sendJson } from './answers.js';
+import { sendFailure, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
-import { ENDPOINTS, type Endpoint, pathOf } from './endpoints.js';
+import { ENDPOINTS, type Endpoint, errorShapeOf, pathOf } from './endpoints.js';
 import { modelEntry, modelList } from './models.js';
+import { answerList, answerOther, answerShow, OLLAMA_LISTS, OLLAMA_SHOW } from './protocols/ollama/routes.js';
 import { unknownModel } from './resolve.js';
 
 export interface GatewayOptions extends CallDeps {
@@ -41,12 +42,16 @@ export class Gateway {
     }
     const refused = refuseVisitor({ peer: req.socket.remoteAddress, headers: req.headers });
     if (refused) {
-      this.#answer(req, res, () => sendError(res, refused, idHeader()));
+      this.#answer(req, res, () => this.#fail(res, path, refused));
       return;
     }
     const endpoint = ENDPOINTS.get(path);
     if (endpoint) this.#call(req, res, endpoint);
-    else this.#answer(req, res, () => this.#other(req, res, path));
+    else if (path === OLLAMA_SHOW && req.method === 'POST') {
+      void answerShow(this.#o.fleet, req, res, idHeader());
+    } else if (path === OLLAMA_SHOW) {
+      this.#answer(req, res, () => this.#notAllowed(res, path, 'POST', req.method));
+    } else this.#answer(req, res, () => this.#other(req, res, path));
   }
 
   /** Nothing new is taken; what is under way has until the deadline, and is then ended with an error of its protocol. */
@@ -61,12 +66,12 @@ export class Gateway {
 
   #call(req: IncomingMessage, res: ServerResponse, endpoint: Endpoint): void {
     if (req.method !== 'POST') {
-      this.#answer(req, res, () => notAllowed(res, endpoint.path, 'POST', req.method));
+      this.#answer(req, res, () => this.#notAllowed(res, endpoint.path, 'POST', req.method));
       return;
     }
     if (this.#stopping) {
       res.setHeader('connection', 'close');
-      this.#answer(req, res, () => sendError(res, stopping(), idHeader()));
+      this.#answer(req, res, () => this.#fail(res, endpoint.path, stopping()));
       return;
     }
     const call = new ServedCall(this.#o, req, res, endpoint);
@@ -78,14 +83,18 @@ export class Gateway {
   }
 
   #other(req: IncomingMessage, res: ServerResponse, path: string): void {
+    if (path === '/api' || path.startsWith('/api/')) {
+      this.#ollama(req, res, path);
+      return;
+    }
     const isModels = path === MODELS || path.startsWith(`${MODELS}/`);
     if (!isModels) {
       const message = `There is no ${req.method ?? ''} ${path.slice(0, 200)} here. Endpoints: ${MODELS}, ${[...ENDPOINTS.keys()].join(', ')}.`;
-      sendError(res, berthError('not_found', message), idHeader());
+      this.#fail(res, path, berthError('not_found', message));
       return;
     }
     if (req.method !== 'GET' && req.method !== 'HEAD') {
-      notAllowed(res, path, 'GET, HEAD', req.method);
+      this.#notAllowed(res, path, 'GET, HEAD', req.method);
       return;
     }
     if (path === MODELS) sendJson(res, 200, modelList(this.#o.fleet), idHeader());
@@ -101,13 +110,38 @@ export class Gateway {
     );
     const servable = found && models.get(found.modelKey);
     if (servable) sendJson(res, 200, modelEntry(this.#o.fleet, servable), idHeader());
-    else sendError(res, unknownModel(name, models), idHeader());
+    else this.#fail(res, MODELS, unknownModel(name, models));
+  }
+
+  #ollama(req: IncomingMessage, res: ServerResponse, path: string): void {
+    const { fleet } = this.#o;
+    if (OLLAMA_LISTS.has(path)) {
+      if (req.method === 'GET' || req.method === 'HEAD') answerList(fleet, path, res, idHeader());
+      else this.#notAllowed(res, path, 'GET, HEAD', req.method);
+    } else answerOther(path, res, idHeader());
+  }
+
+  /** The error as the protocol of its path says it. */
+  #fail(res: ServerResponse, path: string, error: BerthError, more: [string, string][] = []): void {
+    const headers = idHeader();
+    const id = headers[0]?.[1] ?? '';
+    sendFailure(res, error, errorShapeOf(path).body(error, id), [...headers, ...more]);
+  }
+
+  #notAllowed(res: ServerResponse, path: string, allow: string, method: string | undefined): void {
+    if (method === 'OPTIONS') {
+      res.writeHead(204, { allow: `${allow}, OPTIONS` }).end();
+      return;
+    }
+    const message = `${path} does not take ${method ?? 'this method'}. It takes ${allow}.`;
+    this.#fail(res, path, berthError('method_not_allowed', message), [['allow', allow]]);
   }
 
   /** Open to everybody, since whoever balances or watches must be able to ask. */
   #health(req: IncomingMessage, res: ServerResponse): void {
     this.#answer(req, res, () => {
-      if (req.method !== 'GET' && req.method !== 'HEAD') notAllowed(res, '/health', 'GET, HEAD', req.method);
+      if (req.method !== 'GET' && req.method !== 'HEAD')
+        this.#notAllowed(res, '/health', 'GET, HEAD', req.method);
       else sendJson(res, 200, this.#o.health());
     });
   }
@@ -123,15 +157,6 @@ const idHeader = (): [string, string][] => [['x-berth-call', callId(newId())]];
 
 export const stopping = (): BerthError =>
   berthError('shutting_down', 'Berth is stopping. Ask again when it is back.', { retryAfterSeconds: 5 });
-
-function notAllowed(res: ServerResponse, path: string, allow: string, method: string | undefined): void {
-  if (method === 'OPTIONS') {
-    res.writeHead(204, { allow: `${allow}, OPTIONS` }).end();
-    return;
-  }
-  const message = `${path} does not take ${method ?? 'this method'}. It takes ${allow}.`;
-  sendError(res, berthError('method_not_allowed', message), [...idHeader(), ['allow', allow]]);
-}
 
 function decoded(text: string): string {
   try {

@@ -44,7 +44,7 @@ export class Resolver {
     if (!name.ok) return name;
     const options = withBodyOptions(name.value.options, body.berth);
     if (!options.ok) return options;
-    const model = resolveModel(
+    const model = resolveTagged(
       [...models.values()].map((servable) => servable.model),
       name.value.name,
     );
@@ -58,6 +58,11 @@ export class Resolver {
     return suits(resolved.value, endpoint);
   }
 }
+
+/** Ollama's clients write `:latest` behind every name without a tag. */
+export const resolveTagged = (models: readonly FoundModel[], name: string): FoundModel | undefined =>
+  resolveModel(models, name) ??
+  (name.endsWith(':latest') ? resolveModel(models, name.slice(0, -':latest'.length)) : undefined);
 
 function withAsk(model: FoundModel, options: CallOptions): Result<Resolved> {
   const { artifact } = options;

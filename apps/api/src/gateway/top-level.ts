@@ -11,6 +11,8 @@ export interface Entry {
   readonly valueStart: number;
   /** Offset after the last byte of the value. */
   readonly valueEnd: number;
+  /** The value nests deeper than any client means it. */
+  readonly tooDeep?: true;
 }
 
 export interface TopLevel {
@@ -27,6 +29,9 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
+
+/** No client nests so deep; whoever parses it later could run out of stack, or of time. */
+export const DEEPEST = 1000;
 
 const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
@@ -50,10 +55,12 @@ export function topLevel(bytes: Buffer): Result<TopLevel, string> {
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== COLON) return err(expected(`":" after the key "${key}"`, at, end));
     const valueStart = skipSpace(bytes, at + 1);
-    const valueEnd = skipValue(bytes, valueStart);
+    const walk: Walk = { deepest: 0 };
+    const valueEnd = skipValue(bytes, valueStart, walk);
     if (valueEnd < 0) return err(`the body ends inside the value of "${key}"`);
     if (valueEnd === valueStart) return err(expected(`a value for "${key}"`, valueStart, end));
-    entries.push({ key, keyStart, valueStart, valueEnd });
+    const entry = { key, keyStart, valueStart, valueEnd };
+    entries.push(walk.deepest > DEEPEST ? { ...entry, tooDeep: true } : entry);
     at = skipSpace(bytes, valueEnd);
     if (bytes[at] === CLOSE_BRACE) return closed(bytes, entries, at);
     if (bytes[at] !== COMMA) return err(expected(`"," or "}" after the value of "${key}"`, at, end));
@@ -100,10 +107,14 @@ function readKey(bytes: Buffer, start: number, end: number): string | undefined 
   }
 }
 
-function skipValue(bytes: Buffer, from: number): number {
+interface Walk {
+  deepest: number;
+}
+
+function skipValue(bytes: Buffer, from: number, walk: Walk): number {
   const first = bytes[from];
   if (first === QUOTE) return stringEnd(bytes, from);
-  if (first === OPEN_BRACE || first === OPEN_BRACKET) return containerEnd(bytes, from);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET) return containerEnd(bytes, from, walk);
   let at = from;
   while (at < bytes.length) {
     const byte = bytes[at];
@@ -113,7 +124,7 @@ function skipValue(bytes: Buffer, from: number): number {
   return at;
 }
 
-function containerEnd(bytes: Buffer, from: number): number {
+function containerEnd(bytes: Buffer, from: number, walk: Walk): number {
   let depth = 0;
   let at = from;
   while (at < bytes.length) {
@@ -123,8 +134,10 @@ function containerEnd(bytes: Buffer, from: number): number {
       if (at < 0) return -1;
       continue;
     }
-    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
-    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      depth += 1;
+      if (depth > walk.deepest) walk.deepest = depth;
+    } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
       depth -= 1;
       if (depth === 0) return at + 1;
     }

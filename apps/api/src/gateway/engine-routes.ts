@@ -1,0 +1,37 @@
+import type { ModelKind } from '#domain/placement-terms.js';
+
+/** A route that engines have, and what the front door must know of its bodies. */
+export interface EngineRoute {
+  readonly path: string;
+  readonly kind: ModelKind;
+  /** Fields whose text is the prompt, for its estimated length. */
+  readonly promptFields: readonly string[];
+  readonly streams: boolean;
+}
+
+export const CHAT: EngineRoute = {
+  path: '/v1/chat/completions',
+  kind: 'chat',
+  promptFields: ['messages', 'tools'],
+  streams: true,
+};
+export const COMPLETIONS: EngineRoute = {
+  path: '/v1/completions',
+  kind: 'chat',
+  promptFields: ['prompt'],
+  streams: true,
+};
+export const EMBEDDINGS: EngineRoute = {
+  path: '/v1/embeddings',
+  kind: 'embedding',
+  promptFields: ['input'],
+  streams: false,
+};
+export const RERANK: EngineRoute = {
+  path: '/v1/rerank',
+  kind: 'rerank',
+  promptFields: ['query', 'documents'],
+  streams: false,
+};
+/** Counts the tokens of a chat body and generates nothing. */
+export const COUNT: EngineRoute = { ...CHAT, path: '/v1/chat/completions/input_tokens', streams: false };

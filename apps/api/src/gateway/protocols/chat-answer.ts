@@ -1,0 +1,135 @@
+import { partText, ThinkText } from '../reasoning/think-text.js';
+import { isObject, type Json, listOf, numberOf, objectOf, textOf } from './json.js';
+
+/** What a chat completion says, read once for every protocol that it is told in. */
+
+export interface Usage {
+  readonly promptTokens: number;
+  readonly cachedTokens: number;
+  readonly outputTokens: number;
+  readonly reasoningTokens: number;
+}
+
+export interface Call {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+}
+
+export interface ChatAnswer {
+  readonly reasoning: string;
+  readonly text: string;
+  readonly calls: readonly Call[];
+  readonly finish: string;
+  /** The stop string that ended it, where the engine says so. */
+  readonly stopString?: string;
+  readonly logprobs?: readonly unknown[];
+  readonly usage: Usage;
+  readonly timings: Json;
+}
+
+/** A part of a call: its id and name come once, its arguments in pieces. */
+export interface CallPiece {
+  readonly index: number;
+  readonly id?: string;
+  readonly name?: string;
+  readonly arguments: string;
+}
+
+export interface ChatPiece {
+  readonly reasoning: string;
+  readonly text: string;
+  readonly calls: readonly CallPiece[];
+  readonly logprobs: readonly unknown[];
+}
+
+export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
+
+function usageOf(value: unknown): Usage {
+  const usage = objectOf(value);
+  return {
+    promptTokens: numberOf(usage['prompt_tokens']) ?? 0,
+    cachedTokens: numberOf(objectOf(usage['prompt_tokens_details'])['cached_tokens']) ?? 0,
+    outputTokens: numberOf(usage['completion_tokens']) ?? 0,
+    reasoningTokens: numberOf(objectOf(usage['completion_tokens_details'])['reasoning_tokens']) ?? 0,
+  };
+}
+
+/** What engines parted themselves, under either of its names. */
+const ownReasoning = (message: Json): string =>
+  textOf(message['reasoning_content']) ?? textOf(message['reasoning']) ?? '';
+
+const logprobsOf = (choice: Json): readonly unknown[] => listOf(objectOf(choice['logprobs'])['content']);
+
+/** @returns undefined when the engine's answer is no chat completion. */
+export function readChatAnswer(answer: Json): ChatAnswer | undefined {
+  const [choice] = listOf(answer['choices']);
+  if (!isObject(choice) || !isObject(choice['message'])) return undefined;
+  const { message } = choice;
+  const own = ownReasoning(message);
+  const content = textOf(message['content']) ?? '';
+  const parted = own === '' ? partText(content) : { reasoning: own, text: content };
+  const stopString = textOf(choice['stop_reason']);
+  const logprobs = logprobsOf(choice);
+  return {
+    ...parted,
+    calls: listOf(message['tool_calls']).map((call, index) => {
+      const called = objectOf(objectOf(call)['function']);
+      return {
+        id: textOf(objectOf(call)['id']) ?? `call_${index}`,
+        name: textOf(called['name']) ?? '',
+        arguments: textOf(called['arguments']) ?? '{}',
+      };
+    }),
+    finish: textOf(choice['finish_reason']) ?? 'stop',
+    ...(stopString === undefined ? {} : { stopString }),
+    ...(logprobs.length === 0 ? {} : { logprobs }),
+    usage: usageOf(answer['usage']),
+    timings: objectOf(answer['timings']),
+  };
+}
+
+/** Reads a stream's chunks; what ends the answer is kept until the stream has ended, since usage comes last. */
+export class ChatStream {
+  readonly #think = new ThinkText();
+  finish: string | undefined;
+  stopString: string | undefined;
+  usage: Usage = NO_USAGE;
+  timings: Json = {};
+
+  push(chunk: Json): ChatPiece {
+    if (isObject(chunk['usage'])) this.usage = usageOf(chunk['usage']);
+    if (isObject(chunk['timings'])) this.timings = chunk['timings'];
+    const [choice] = listOf(chunk['choices']);
+    if (!isObject(choice)) return { reasoning: '', text: '', calls: [], logprobs: [] };
+    const delta = objectOf(choice['delta']);
+    const calls = listOf(delta['tool_calls']).map(callPiece);
+    const finish = textOf(choice['finish_reason']);
+    if (finish !== undefined) this.finish = finish;
+    this.stopString ??= textOf(choice['stop_reason']);
+    const own = ownReasoning(delta);
+    const content = textOf(delta['content']) ?? '';
+    const ends = finish !== undefined || calls.length > 0;
+    const first = content === '' ? { reasoning: '', text: '' } : this.#think.push(content);
+    const last = own !== '' || ends ? this.#think.settle() : { reasoning: '', text: '' };
+    return {
+      reasoning: own + first.reasoning + last.reasoning,
+      text: first.text + last.text,
+      calls,
+      logprobs: logprobsOf(choice),
+    };
+  }
+}
+
+function callPiece(value: unknown, at: number): CallPiece {
+  const call = objectOf(value);
+  const called = objectOf(call['function']);
+  const id = textOf(call['id']);
+  const name = textOf(called['name']);
+  return {
+    index: numberOf(call['index']) ?? at,
+    ...(id === undefined ? {} : { id }),
+    ...(name === undefined ? {} : { name }),
+    arguments: textOf(called['arguments']) ?? '',
+  };
+}

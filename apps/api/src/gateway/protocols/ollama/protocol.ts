@@ -1,0 +1,218 @@
+import { err, ok, type Result } from '#domain/result.js';
+import { CHAT, COMPLETIONS, EMBEDDINGS, type EngineRoute } from '../../engine-routes.js';
+import { type Call, type CallPiece, ChatStream, NO_USAGE, readChatAnswer } from '../chat-answer.js';
+import { type Json, isObject, listOf, numberOf, objectOf, parsedObject, textOf } from '../json.js';
+import {
+  type CallFacts,
+  type Prepared,
+  type Protocol,
+  type ProtocolCall,
+  translated,
+  translateFrames,
+  unreadable,
+} from '../protocol.js';
+import {
+  CHAT_SHAPE,
+  type Clock,
+  doneReason,
+  figures,
+  GENERATE_SHAPE,
+  type Shape,
+  toolCall,
+} from './answer.js';
+import { OLLAMA_ERRORS } from './errors.js';
+import { bodyOfEmbed, bodyOfGenerate, chatOfChat, onlyLoads, streams } from './request.js';
+
+const LINES = [
+  ['content-type', 'application/x-ndjson'],
+  ['cache-control', 'no-cache, no-transform'],
+  ['x-accel-buffering', 'no'],
+] as const;
+
+abstract class OllamaCall implements ProtocolCall {
+  readonly errors = OLLAMA_ERRORS;
+  readonly passing = false;
+  readonly streamHeaders = LINES;
+  protected readonly clock: Clock & { coldSeconds: number };
+  protected model = '';
+  /** Set by who admits the call, before the answer begins. */
+  coldSeconds(seconds: number): void {
+    this.clock.coldSeconds = seconds;
+  }
+
+  constructor({ now }: CallFacts) {
+    this.clock = { now, startedAtMs: now(), coldSeconds: 0 };
+  }
+
+  abstract prepare(bytes: Buffer): Result<Prepared>;
+  abstract frames(bytes: Buffer): Buffer | undefined;
+  abstract whole(bytes: Buffer): Result<Buffer>;
+
+  protected head(): Json {
+    return { model: this.model, created_at: new Date(this.clock.now()).toISOString() };
+  }
+}
+
+/** `/api/chat` and `/api/generate`: lines of JSON, the last of them with the figures. */
+class SpeakingCall extends OllamaCall {
+  readonly #shape: Shape;
+  readonly #body: (body: Json) => Json;
+  readonly #chat = new ChatStream();
+  readonly #calls: { id: string; name: string; arguments: string }[] = [];
+  #streams = true;
+  #raw = false;
+
+  constructor(facts: CallFacts, shape: Shape, body: (body: Json) => Json) {
+    super(facts);
+    this.#shape = shape;
+    this.#body = body;
+  }
+
+  prepare(bytes: Buffer): Result<Prepared> {
+    let loads: 'load' | 'unload' | undefined;
+    const body = translated(bytes, (given) => {
+      this.model = textOf(given['model']) ?? '';
+      this.#streams = streams(given);
+      this.#raw = given['raw'] === true && this.#shape === GENERATE_SHAPE;
+      if (onlyLoads(given)) loads = Number(given['keep_alive'] ?? NaN) === 0 ? 'unload' : 'load';
+      return this.#body(given);
+    });
+    if (!body.ok) return body;
+    const target: EngineRoute = this.#raw ? COMPLETIONS : CHAT;
+    const why = loads;
+    return ok({
+      bytes: body.value,
+      target,
+      ...(why === undefined ? {} : { whenLoaded: () => this.#loaded(why) }),
+    });
+  }
+
+  frames(bytes: Buffer): Buffer | undefined {
+    return translateFrames(
+      bytes,
+      (chunk) => this.#chunk(chunk),
+      () => this.#done(),
+    );
+  }
+
+  whole(bytes: Buffer): Result<Buffer> {
+    const answer = parsedObject(bytes.toString('utf8'));
+    const chat = answer && readChatAnswer(asChat(answer));
+    if (!chat) return err(unreadable());
+    const line = {
+      ...this.head(),
+      ...this.#shape({
+        thinking: chat.reasoning,
+        text: chat.text,
+        calls: chat.calls.map(toolCall),
+        ...(chat.logprobs === undefined ? {} : { logprobs: chat.logprobs }),
+      }),
+      done: true,
+      done_reason: doneReason(chat.finish),
+      ...figures(this.clock, chat.usage, chat.timings),
+    };
+    return ok(Buffer.from(JSON.stringify(line)));
+  }
+
+  #chunk(chunk: Json): string {
+    const { reasoning, text, calls, logprobs } = this.#chat.push(this.#raw ? asChat(chunk) : chunk);
+    for (const call of calls) this.#collect(call);
+    if (reasoning === '' && text === '') return '';
+    return this.#line({ ...this.#shape({ thinking: reasoning, text, logprobs }), done: false });
+  }
+
+  #done(): string {
+    const calls = this.#calls.map((call: Call, index) => toolCall(call, index));
+    const said = calls.length === 0 ? '' : this.#line({ ...this.#shape({ text: '', calls }), done: false });
+    return (
+      said +
+      this.#line({
+        ...this.#shape({ text: '' }),
+        done: true,
+        done_reason: doneReason(this.#chat.finish),
+        ...figures(this.clock, this.#chat.usage, this.#chat.timings),
+      })
+    );
+  }
+
+  /** Ollama gives calls whole. */
+  #collect({ index, id, name, arguments: piece }: CallPiece): void {
+    const call = (this.#calls[index] ??= { id: id ?? `call_${index}`, name: '', arguments: '' });
+    call.name += name ?? '';
+    call.arguments += piece;
+  }
+
+  #line(fields: Json): string {
+    return `${JSON.stringify({ ...this.head(), ...fields })}\n`;
+  }
+
+  /** What goes stays loaded until its room is wanted, or its own time is over. */
+  #loaded(reason: 'load' | 'unload'): Buffer {
+    const { total_duration, load_duration } = figures(this.clock, NO_USAGE, {});
+    const line = this.#line({
+      ...this.#shape({ text: '' }),
+      done: true,
+      done_reason: reason,
+      total_duration,
+      load_duration,
+    });
+    return Buffer.from(this.#streams ? line : line.trimEnd());
+  }
+}
+
+/** A plain completion in the form of a chat's, whole or a chunk of it. */
+function asChat(answer: Json): Json {
+  const choices = listOf(answer['choices']).map((value) => {
+    const choice = objectOf(value);
+    if (typeof choice['text'] !== 'string') return choice;
+    const words = { role: 'assistant', content: choice['text'] };
+    return { ...choice, message: words, delta: words };
+  });
+  return { ...answer, choices };
+}
+
+class EmbedCall extends OllamaCall {
+  readonly #field: 'input' | 'prompt';
+
+  constructor(facts: CallFacts, field: 'input' | 'prompt') {
+    super(facts);
+    this.#field = field;
+  }
+
+  prepare(bytes: Buffer): Result<Prepared> {
+    const body = translated(bytes, (given) => {
+      this.model = textOf(given['model']) ?? '';
+      return bodyOfEmbed(given, this.#field);
+    });
+    return body.ok ? ok({ bytes: body.value, target: EMBEDDINGS }) : body;
+  }
+
+  frames(): undefined {
+    return undefined;
+  }
+
+  whole(bytes: Buffer): Result<Buffer> {
+    const answer = parsedObject(bytes.toString('utf8'));
+    const data = answer?.['data'];
+    if (!answer || !Array.isArray(data)) return err(unreadable());
+    const embeddings = data.filter(isObject).map(({ embedding }) => embedding);
+    if (this.#field === 'prompt') return ok(Buffer.from(JSON.stringify({ embedding: embeddings[0] })));
+    const promptTokens = numberOf(objectOf(answer['usage'])['prompt_tokens']) ?? 0;
+    const { total_duration, load_duration } = figures(this.clock, NO_USAGE, {});
+    const whole = {
+      model: this.model,
+      embeddings,
+      total_duration,
+      load_duration,
+      prompt_eval_count: promptTokens,
+    };
+    return ok(Buffer.from(JSON.stringify(whole)));
+  }
+}
+
+const protocol = (open: Protocol['open']): Protocol => ({ waits: 'by-interim-answers', open });
+
+export const OLLAMA_CHAT = protocol((facts) => new SpeakingCall(facts, CHAT_SHAPE, chatOfChat));
+export const OLLAMA_GENERATE = protocol((facts) => new SpeakingCall(facts, GENERATE_SHAPE, bodyOfGenerate));
+export const OLLAMA_EMBED = protocol((facts) => new EmbedCall(facts, 'input'));
+export const OLLAMA_EMBEDDINGS = protocol((facts) => new EmbedCall(facts, 'prompt'));

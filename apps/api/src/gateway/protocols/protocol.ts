@@ -1,0 +1,94 @@
+import { type BerthError, berthError } from '#domain/errors.js';
+import { type Result, err, ok } from '#domain/result.js';
+import type { AnswerFilter } from '../answer-filter.js';
+import { whatIsMalformed } from '../call-body.js';
+import type { EngineRoute } from '../engine-routes.js';
+import { dataOf, frames } from '../sse-frames.js';
+import { isObject, type Json, parsedObject } from './json.js';
+
+/** A caller's body as one of the engines' own routes takes it. */
+export interface Prepared {
+  readonly bytes: Buffer;
+  /** Whose body it is now. */
+  readonly target: EngineRoute;
+  /** The answer, where no engine has to say it: the caller only wanted the model to be loaded. */
+  readonly whenLoaded?: () => Buffer;
+}
+
+/** One call in a protocol that engines do not speak: its request on the way in, its answer on the way out. */
+export interface ProtocolCall extends AnswerFilter {
+  prepare(bytes: Buffer): Result<Prepared>;
+  /** How long the call waited for a load; said before the answer begins. */
+  coldSeconds?(seconds: number): void;
+  /** Headers of every answer beside the usual. */
+  readonly headers?: readonly (readonly [string, string])[];
+}
+
+export interface CallFacts {
+  readonly callId: string;
+  readonly now: () => number;
+}
+
+export interface Protocol {
+  /** How a stream that waits is kept: by words in it, or, where it has none, as a call that is not streamed. */
+  readonly waits: 'by-words' | 'by-interim-answers';
+  open(facts: CallFacts): ProtocolCall;
+}
+
+export const bad = (message: string, param?: string): BerthError =>
+  berthError('invalid_request', message, param === undefined ? {} : { param });
+
+/** For what a translation cannot carry over; thrown inside it and turned into the 400 at its edge. */
+export class Untranslatable extends Error {
+  override readonly name = 'Untranslatable';
+  constructor(
+    message: string,
+    readonly param?: string,
+  ) {
+    super(message);
+  }
+}
+
+/** Reads the body, translates it, and writes it again: the one place where a translation's refusals become errors. */
+export function translated(bytes: Buffer, translate: (body: Json) => Json): Result<Buffer> {
+  let body: unknown;
+  try {
+    body = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    // The words are the same as on every other route.
+    return err(bad(`The body is not valid JSON: ${whatIsMalformed(bytes) ?? 'it cannot be read'}.`));
+  }
+  if (!isObject(body)) return err(bad('The body is not a JSON object.'));
+  try {
+    return ok(Buffer.from(JSON.stringify(translate(body))));
+  } catch (error) {
+    if (error instanceof Untranslatable) return err(bad(error.message, error.param));
+    // The writer of JSON has as little stack as anyone.
+    if (error instanceof RangeError) return err(bad('The body is nested too deep to be read.'));
+    throw error;
+  }
+}
+
+/** An engine's answer that is none. */
+export const unreadable = (): BerthError =>
+  berthError('engine_failed', 'The engine gave an answer that cannot be read. Ask again.');
+
+/** Reads an engine's frames for a translation: `chunk` for each, `done` for `[DONE]`. */
+export function translateFrames(
+  bytes: Buffer,
+  chunk: (chunk: Json) => string,
+  done: () => string,
+): Buffer | undefined {
+  let out = '';
+  for (const frame of frames(bytes)) {
+    const data = dataOf(frame);
+    if (data === undefined) continue;
+    if (data === '[DONE]') {
+      out += done();
+      continue;
+    }
+    const read = parsedObject(data);
+    if (read) out += chunk(read);
+  }
+  return out === '' ? undefined : Buffer.from(out);
+}
