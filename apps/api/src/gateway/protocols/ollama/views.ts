@@ -74,10 +74,9 @@ export const ps = (fleet: Fleet): Json => ({
   ),
 });
 
-const KIND_ABILITIES: Readonly<Record<ModelKind, readonly string[]>> = {
+const KIND_ABILITIES: Readonly<Partial<Record<ModelKind, readonly string[]>>> = {
   chat: ['completion'],
   embedding: ['embedding'],
-  rerank: [],
 };
 
 /** `/api/show`: what a client asks before it offers a model. */
@@ -99,7 +98,7 @@ export function show(servable: ServableModel): Json {
       [`${architecture}.embedding_length`]: geometry?.embeddingLength ?? 0,
       [`${architecture}.block_count`]: geometry?.blocks.length ?? 0,
     },
-    capabilities: [...KIND_ABILITIES[model.kind], ...(geometry?.abilities ?? [])],
+    capabilities: [...(KIND_ABILITIES[model.kind] ?? []), ...(geometry?.abilities ?? [])],
     modified_at: new Date(foundAtMs).toISOString(),
   };
 }
