@@ -1,4 +1,5 @@
-import { copyFile, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
@@ -47,7 +48,14 @@ afterEach(async () => {
 
 const start = async (folder = root) => {
   const roots = [{ name: 'models' as const, path: folder }];
-  catalog = await startCatalog({ log, workerId: worker, models: folder, logger, roots });
+  catalog = await startCatalog({
+    log,
+    workerId: worker,
+    models: folder,
+    logger,
+    roots,
+    home: join(root, '.home'),
+  });
   return catalog;
 };
 async function put(preset: Preset, name: string): Promise<string> {
@@ -59,7 +67,7 @@ async function put(preset: Preset, name: string): Promise<string> {
 async function written(): Promise<readonly string[]> {
   const all: string[] = [];
   for await (const { event } of log.readForwards<CatalogEvent>(streams.catalog(worker))) {
-    all.push(`${event.type} ${event.data.modelKey}`);
+    if (event.type !== 'WeightsHashed') all.push(`${event.type} ${event.data.modelKey}`);
   }
   return all;
 }
@@ -145,4 +153,73 @@ test('while the log is away models are known, and they are written when it is ba
   expect(catalog?.count()).toBe(1);
   await node.restart();
   await until(['ModelFound o/r']);
+});
+
+/** Events of the catalogue of one type, once there are so many. */
+async function events<T extends CatalogEvent['type']>(type: T, count: number) {
+  const deadline = Date.now() + 20_000;
+  for (;;) {
+    const all: Extract<CatalogEvent, { type: T }>['data'][] = [];
+    for await (const { event } of log.readForwards<CatalogEvent>(streams.catalog(worker))) {
+      if (event.type === type) all.push(event.data as (typeof all)[number]);
+    }
+    if (all.length >= count || Date.now() > deadline) return all;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+test('each weight file is hashed once, in the background, and again only when it changed', async () => {
+  const file = await put('chat-a', 'o/r/m-F16.gguf');
+  const sha256 = async () =>
+    createHash('sha256')
+      .update(await readFile(file))
+      .digest('hex');
+  await start();
+  const first = await sha256();
+  expect(await events('WeightsHashed', 1)).toMatchObject([
+    { modelKey: 'o/r', file: 'm-F16.gguf', sha256: first },
+  ]);
+  await catalog?.stop();
+  await start();
+  await catalog?.rescan();
+  await copyFile(join(made, 'chat-b'), file);
+  const all = await events('WeightsHashed', 2);
+  expect(all.map((e) => e.sha256)).toEqual([first, await sha256()]);
+});
+
+test('a marker that the files deny is put right in its place, and the log is told once', async () => {
+  await put('chat-a', 'o/r/m-F16.gguf');
+  const marker = join(root, 'o/r/berth.json');
+  await writeFile(marker, JSON.stringify({ aliases: ['ship'], trainedContextTokens: 7 }));
+  const started = await start();
+  const found = started.models()[0];
+  expect(found?.aliases).toEqual(['ship']);
+  expect(found?.marker).toMatchObject({
+    source: 'beside',
+    corrections: [{ fact: 'trainedContextTokens', said: '7', found: String(found?.trainedContextTokens) }],
+  });
+  expect(JSON.parse(await readFile(marker, 'utf8'))).toMatchObject({
+    aliases: ['ship'],
+    trainedContextTokens: found?.trainedContextTokens,
+  });
+  await started.rescan();
+  expect(await written()).toEqual(['ModelFound o/r']);
+});
+
+test('where a folder is not ours to write, what was put right lies in a sidecar', async () => {
+  await put('chat-a', 'models--o--r/snapshots/v/m-F16.gguf');
+  const marker = join(root, 'models--o--r/snapshots/v/berth.json');
+  await writeFile(marker, JSON.stringify({ trainedContextTokens: 7, description: 'a ship' }));
+  const roots = [{ name: 'huggingface' as const, path: root }];
+  const home = join(root, '.home');
+  catalog = await startCatalog({ log, workerId: worker, models: root, logger, roots, home });
+  expect(catalog.models()[0]?.marker).toMatchObject({ source: 'sidecar', description: 'a ship' });
+  expect(JSON.parse(await readFile(marker, 'utf8'))).toMatchObject({ trainedContextTokens: 7 });
+  expect(await readFile(join(home, 'markers', 'o%2Fr.json'), 'utf8')).toContain('corrections');
+  await catalog.rescan();
+  expect(await written()).toEqual(['ModelFound o/r']);
+  // Another word of its owner is heard again.
+  await writeFile(marker, JSON.stringify({ description: 'another ship' }));
+  await until(['ModelFound o/r', 'ModelChanged o/r']);
+  expect(catalog.models()[0]?.marker).toMatchObject({ source: 'beside', description: 'another ship' });
 });

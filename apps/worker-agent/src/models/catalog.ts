@@ -1,15 +1,20 @@
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { CatalogEvent, FoundModel } from '#domain/events/index.js';
-import { evolveCatalog, initialCatalog, type CatalogState } from '#domain/catalog/catalog.js';
+import { evolveCatalog, hashKey, initialCatalog, type CatalogState } from '#domain/catalog/catalog.js';
 import type { ModelKey, WorkerId } from '#domain/ids.js';
 import type { Cause, EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
+import { applied, batches, differences } from './catalog-changes.js';
+import { DescribingReader } from './describing.js';
+import { WeightHasher } from './hashing/weight-hasher.js';
 import { HeaderReader } from './header-reader.js';
+import { ProcessHints } from './hints.js';
+import { writeMarker } from './marker-files.js';
 import { modelRoots, type ModelRoot } from './roots.js';
-import { scan, type ScannedModel } from './scan.js';
+import { type Scan, scan, type ScannedModel } from './scan.js';
+import { type WeightFile, weightFilesOf } from './weight-files-of.js';
 import { FolderWatch } from './watch.js';
 
 const DEBOUNCE_MS = 300;
@@ -17,8 +22,8 @@ const DEBOUNCE_MS = 300;
 const LONGEST_WAIT_MS = 1000;
 const RESCAN_MS = 600_000;
 const RETRY_MS = 3000;
-/** Servers refuse an append above 1 MiB. */
-const BATCH_BYTES = 512 * 1024;
+/** Programs that name models come and go without a change in any folder. */
+const HINTS_MS = 30_000;
 
 export interface CatalogOptions {
   readonly log: EventLog;
@@ -29,8 +34,10 @@ export interface CatalogOptions {
   /** Instead of the roots of this machine. */
   readonly roots?: readonly ModelRoot[];
   readonly cause?: Cause;
-  /** File in which headers are remembered over a restart; default `<BERTH_HOME>/cache/headers.json`. */
-  readonly memory?: string;
+  /** Berth's home: what is remembered over a restart lies in `cache`, sidecar markers in `markers`. */
+  readonly home?: string;
+  /** Whether running programs are asked where models lie; by default only when the roots are this machine's. */
+  readonly hints?: ProcessHints;
 }
 
 /** What lies on this machine's disks, kept true in `catalog-<workerId>`. */
@@ -55,10 +62,15 @@ export async function startCatalog(options: CatalogOptions): Promise<Catalog> {
 }
 
 class DiskCatalog implements Catalog {
-  private readonly reader: HeaderReader;
+  private readonly headers: HeaderReader;
+  private readonly describing = new DescribingReader();
+  private readonly hasher: WeightHasher;
+  private readonly hints: ProcessHints | undefined;
+  private readonly home: string | undefined;
   private readonly watch = new FolderWatch(() => this.changed());
   private readonly roots: readonly ModelRoot[];
-  private readonly every: NodeJS.Timeout;
+  private readonly every: readonly NodeJS.Timeout[];
+  private hinted = '';
   private found = new Map<ModelKey, ScannedModel>();
   private state: CatalogState | undefined;
   private running: Promise<void> = Promise.resolve();
@@ -66,14 +78,27 @@ class DiskCatalog implements Catalog {
   private firstChangeMs: number | undefined;
   private stopped = false;
   private toldOfCut = false;
+  private writing: NodeJS.Timeout | undefined;
+  private unsettled: ReadonlySet<ModelKey> = new Set();
+  private weights: readonly WeightFile[] = [];
 
   constructor(private readonly options: CatalogOptions) {
     const { BERTH_HOME: home = '' } = process.env;
-    this.reader = new HeaderReader(
-      options.memory ?? (home === '' ? undefined : join(home, 'cache', 'headers.json')),
-    );
+    this.home = options.home ?? (home === '' ? undefined : home);
+    const cache = (name: string) => (this.home === undefined ? undefined : join(this.home, 'cache', name));
+    this.headers = new HeaderReader(cache('headers.json'));
     this.roots = options.roots ?? modelRoots(options.models, process.env);
-    this.every = setInterval(() => void this.rescan(), RESCAN_MS).unref();
+    this.hints = options.hints ?? (options.roots ? undefined : new ProcessHints(cache('hints.json')));
+    const memory = cache('hashes.json');
+    this.hasher = new WeightHasher({
+      log: options.logger,
+      onHashed: () => this.writeSoon(),
+      ...(memory === undefined ? {} : { memory }),
+    });
+    this.every = [
+      setInterval(() => void this.rescan(), RESCAN_MS).unref(),
+      setInterval(() => void this.askPrograms(), HINTS_MS).unref(),
+    ];
   }
 
   count(): number {
@@ -105,11 +130,13 @@ class DiskCatalog implements Catalog {
 
   async stop(): Promise<void> {
     this.stopped = true;
-    clearInterval(this.every);
+    for (const timer of this.every) clearInterval(timer);
     clearTimeout(this.debounce);
+    clearTimeout(this.writing);
     this.watch.close();
     await this.running;
-    await this.reader.close();
+    await this.hasher.stop();
+    await this.headers.close();
   }
 
   private changed(): void {
@@ -128,9 +155,12 @@ class DiskCatalog implements Catalog {
   }
 
   private async look(): Promise<void> {
-    const { models, folders, cutRoots } = await scan(this.roots, this.reader, Date.now);
+    let found = await this.scanned();
+    // A marker that was put right is read again, so that the log is told once.
+    if (await this.putMarkersRight(found.scan.models, found.roots)) found = await this.scanned();
+    const { models, folders, cutRoots } = found.scan;
     if (this.stopped) return;
-    await this.reader.save().catch((error: unknown) => {
+    await this.headers.save().catch((error: unknown) => {
       this.options.logger.warn(
         { err: error },
         'headers could not be remembered; the next start reads them again',
@@ -150,10 +180,72 @@ class DiskCatalog implements Catalog {
     this.found = next;
     const unsettled = new Set(models.filter((s) => s.settling).map((s) => s.model.modelKey));
     // Root folders that are not there yet were opened too, in vain: they are watched for.
-    const added = this.watch.set(folders);
+    const sidecars = this.sidecars === undefined ? [] : [this.sidecars];
+    const added = this.watch.set([...folders, ...sidecars]);
+    this.unsettled = unsettled;
+    this.weights = await weightFilesOf([...next.values()]);
+    await this.hasher.want(this.weights);
     const written = await this.write(unsettled);
     if (!written) this.later(RETRY_MS);
     else if (unsettled.size > 0 || added) this.later(DEBOUNCE_MS);
+  }
+
+  private get sidecars(): string | undefined {
+    return this.home === undefined ? undefined : join(this.home, 'markers');
+  }
+
+  private async scanned(): Promise<{ readonly scan: Scan; readonly roots: readonly ModelRoot[] }> {
+    const hinted = (await this.hints?.roots(this.roots)) ?? [];
+    this.hinted = keysOf(hinted);
+    const roots = [...this.roots, ...hinted];
+    const { sidecars } = this;
+    const readers = {
+      headers: this.headers,
+      describing: this.describing,
+      ...(sidecars === undefined ? {} : { sidecars }),
+    };
+    return { scan: await scan(roots, readers, Date.now), roots };
+  }
+
+  /** Looks again when programs name other models than before. */
+  private async askPrograms(): Promise<void> {
+    const hinted = await this.hints?.roots(this.roots).catch(() => undefined);
+    if (hinted !== undefined && keysOf(hinted) !== this.hinted) await this.rescan();
+  }
+
+  /** @returns whether a marker was written. */
+  private async putMarkersRight(
+    models: readonly ScannedModel[],
+    roots: readonly ModelRoot[],
+  ): Promise<boolean> {
+    let written = false;
+    for (const { model, rederived } of models) {
+      if (rederived === undefined || this.sidecars === undefined) continue;
+      // Only in Berth's own root are folders ours to write; bare files share theirs.
+      const root = roots.find(({ name }) => name === 'models' && name === model.root);
+      const folder = root === undefined || model.path === '.' ? undefined : join(root.path, model.path);
+      const { marker, beside } = rederived;
+      try {
+        written = (await writeMarker(marker, model.modelKey, beside, folder, this.sidecars)) || written;
+      } catch (error) {
+        this.options.logger.warn({ err: error, model: model.modelKey }, 'its marker could not be put right');
+      }
+    }
+    return written;
+  }
+
+  /** Hashes come one by one; they are written together. */
+  private writeSoon(): void {
+    if (this.stopped || this.writing !== undefined) return;
+    this.writing = setTimeout(() => {
+      this.writing = undefined;
+      this.running = this.running.then(async () => {
+        if (this.stopped) return;
+        const written = await this.write(this.unsettled).catch(() => false);
+        // The next look writes what is not said yet.
+        if (!written) this.later(RETRY_MS);
+      });
+    }, DEBOUNCE_MS).unref();
   }
 
   /** Appends the differences. @returns false when the log did not take them. */
@@ -166,7 +258,7 @@ class DiskCatalog implements Catalog {
         initialCatalog(workerId),
         evolveCatalog,
       ));
-      const events = differences(state, this.found, unsettled);
+      const events = [...differences(state, this.found, unsettled), ...this.unsaidHashes(state)];
       for (const batch of batches(events)) {
         const outcome = await log.append(
           stream,
@@ -183,13 +275,24 @@ class DiskCatalog implements Catalog {
         for (const event of batch) state = applied(state, event);
         this.state = state;
         logger.info(
-          { models: batch.map((e) => `${e.type} ${e.data.modelKey}`).slice(0, 20), count: batch.length },
+          { count: batch.length, models: batch.map((e) => `${e.type} ${e.data.modelKey}`).slice(0, 20) },
           'models on disk changed',
         );
       }
       if (this.state !== undefined) return true;
     }
     return false;
+  }
+
+  /** Hashes that are known here, and that the log does not have. */
+  private unsaidHashes(state: CatalogState): readonly CatalogEvent[] {
+    return this.weights.flatMap(({ modelKey, name, file }): readonly CatalogEvent[] => {
+      const hashed = this.hasher.hashOf(file);
+      if (hashed === undefined || state.hashes.get(hashKey(modelKey, name))?.sha256 === hashed.sha256)
+        return [];
+      const { bytes, sha256, seconds } = hashed;
+      return [{ type: 'WeightsHashed', data: { modelKey, file: name, bytes, sha256, seconds } }];
+    });
   }
 
   private newEvent(event: CatalogEvent, revision: number): NewEvent<CatalogEvent> {
@@ -199,54 +302,5 @@ class DiskCatalog implements Catalog {
   }
 }
 
-/** What must be written so that the log says what was found. */
-export function differences(
-  state: CatalogState,
-  found: ReadonlyMap<ModelKey, ScannedModel>,
-  unsettled: ReadonlySet<ModelKey>,
-): readonly CatalogEvent[] {
-  const events: CatalogEvent[] = [];
-  for (const [key, { model }] of found) {
-    const known = state.models.get(key);
-    if (known === undefined) events.push({ type: 'ModelFound', data: model });
-    else if (!unsettled.has(key) && !isDeepStrictEqual(asWritten(model), asWritten(known))) {
-      events.push({ type: 'ModelChanged', data: model });
-    }
-  }
-  for (const [key, known] of state.models) {
-    if (found.has(key) || unsettled.has(key)) continue;
-    events.push({ type: 'ModelGone', data: { modelKey: key, path: known.path } });
-  }
-  return events;
-}
-
-/** As it comes back from the log: without fields that are undefined. */
-const asWritten = (model: FoundModel): unknown => JSON.parse(JSON.stringify(model));
-
-/** The state after an event of our own was appended at the next revision. */
-function applied(state: CatalogState, event: CatalogEvent): CatalogState {
-  return evolveCatalog(state, {
-    event,
-    id: '',
-    stream: streams.catalog(state.workerId),
-    revision: state.revision + 1,
-    position: { commit: 0n, prepare: 0n },
-    metadata: { $correlationId: '', $causationId: '', at: '', by: '', schemaVersion: 1 },
-  });
-}
-
-function* batches(events: readonly CatalogEvent[]): Iterable<readonly CatalogEvent[]> {
-  let batch: CatalogEvent[] = [];
-  let bytes = 0;
-  for (const event of events) {
-    const size = Buffer.byteLength(JSON.stringify(event.data));
-    if (batch.length > 0 && bytes + size > BATCH_BYTES) {
-      yield batch;
-      batch = [];
-      bytes = 0;
-    }
-    batch.push(event);
-    bytes += size;
-  }
-  if (batch.length > 0) yield batch;
-}
+const keysOf = (roots: readonly ModelRoot[]): string =>
+  roots.map((root) => `${root.name} ${root.named?.model ?? root.path}`).join('\n');

@@ -3,8 +3,18 @@ import { join } from 'node:path';
 
 /** Where models may lie, and how they are laid out there. */
 export interface ModelRoot {
-  readonly name: 'models' | 'huggingface' | 'lm-studio' | 'ollama';
+  readonly name: 'models' | 'huggingface' | 'lm-studio' | 'ollama' | 'process';
   readonly path: string;
+  /** Of a `process` root: what a running program was started with. Nothing else below the path is looked at. */
+  readonly named?: NamedFiles;
+}
+
+/** Files that a command line names together; absolute. */
+export interface NamedFiles {
+  /** A GGUF file or a folder for transformers. */
+  readonly model: string;
+  readonly projectors: readonly string[];
+  readonly adapters: readonly string[];
 }
 
 /**

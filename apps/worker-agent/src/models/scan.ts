@@ -1,8 +1,16 @@
+import type { FoundModel } from '#domain/events/catalog-events.js';
+import { modelKey } from '#domain/ids.js';
 import { assemble, type ScannedModel } from './assemble.js';
+import { isBase, type LooseAttachment } from './attachments.js';
+import { DescribingReader } from './describing.js';
+import { isGguf, isSafetensors } from './file-names.js';
 import { HeaderReader } from './header-reader.js';
+import { readSidecar } from './marker-files.js';
 import type { ModelRoot } from './roots.js';
-import { foldersOf, type ModelFolder } from './stores.js';
+import type { ModelFolder } from './model-folders.js';
+import { foldersOf } from './stores.js';
 import { FolderBudget } from './walk.js';
+import type { ReadFile } from './weight-file.js';
 
 export { type ScannedModel } from './assemble.js';
 
@@ -15,15 +23,26 @@ export interface Scan {
   readonly cutRoots: readonly string[];
 }
 
+export interface ScanReaders {
+  readonly headers: HeaderReader;
+  readonly describing: DescribingReader;
+  /** Berth's own folder of markers for models whose folder cannot be written. */
+  readonly sidecars?: string;
+}
+
 /**
  * Looks through the roots. A file that cannot be read is listed as broken, in words; a root that is not there holds
  * nothing. The first root that has a key wins; further names for it are kept as aliases.
  */
 export async function scan(
   roots: readonly ModelRoot[],
-  reader: HeaderReader,
+  readers: ScanReaders | HeaderReader,
   nowMs: () => number,
 ): Promise<Scan> {
+  const { headers, describing, sidecars } =
+    readers instanceof HeaderReader
+      ? { headers: readers, describing: new DescribingReader(), sidecars: undefined }
+      : readers;
   const startedMs = nowMs();
   const found = new Map<string, ModelFolder>();
   const folders: string[] = [];
@@ -45,18 +64,100 @@ export async function scan(
 
   const seen = new Set<string>();
   const models: ScannedModel[] = [];
+  const loose: { readonly folder: ModelFolder; readonly adapter: LooseAttachment }[] = [];
   for (const folder of found.values()) {
-    const read = [];
-    for (const file of folder.files) {
-      seen.add(file.absolute);
-      read.push({ file, facts: await reader.read(file.absolute, file) });
-    }
-    const model = assemble(folder, read, startedMs);
-    if (model !== undefined) models.push(model);
+    for (const file of folder.files) seen.add(file.absolute);
+    const gguf = await readAll(headers, folder, 'gguf');
+    const safetensors = await readAll(headers, folder, 'safetensors');
+    const described = await describing.read(folder.files);
+    const sidecar = await readSidecar(sidecars, folder.key);
+    const content = { gguf, safetensors, described, ...(sidecar === undefined ? {} : { sidecar }) };
+    const assembled = assemble(folder, content, startedMs);
+    if (assembled.scanned !== undefined) models.push(assembled.scanned);
+    for (const adapter of assembled.loose) loose.push({ folder, adapter });
   }
-  reader.keepOnly(seen);
-  models.sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1));
-  return { models, folders, cutRoots };
+  headers.keepOnly(seen);
+  describing.keepOnly(seen);
+  const attached = attach(models, loose);
+  return {
+    models: [...attached].sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1)),
+    folders,
+    cutRoots,
+  };
+}
+
+function readAll(
+  headers: HeaderReader,
+  folder: ModelFolder,
+  format: 'gguf' | 'safetensors',
+): Promise<readonly ReadFile[]> {
+  const is = (file: ModelFolder['files'][number]) =>
+    format === 'gguf' ? file.role !== undefined || isGguf(file.name) : isSafetensors(file.name);
+  // The reader takes them one after another; asked together, its thread never waits for us.
+  return Promise.all(
+    folder.files
+      .filter(is)
+      .map(async (file) => ({ file, facts: await headers.read(file.absolute, file, format) })),
+  );
+}
+
+/** Gives adapters that lie in folders of their own to their base; one without a base is listed, and why it is not offered. */
+function attach(
+  models: readonly ScannedModel[],
+  loose: readonly { readonly folder: ModelFolder; readonly adapter: LooseAttachment }[],
+): readonly ScannedModel[] {
+  const result = [...models];
+  for (const { folder, adapter } of loose) {
+    const at = result.findIndex(({ model }) => adapter.bases.some((base) => isBase(model.modelKey, base)));
+    const base = result[at];
+    if (base === undefined) {
+      result.push(withoutBase(folder, adapter));
+      continue;
+    }
+    const own = base.model.artifacts.find((a) => a.geometry !== undefined)?.geometry?.architecture;
+    const other = adapter.architecture !== undefined && own !== undefined && adapter.architecture !== own;
+    const attachment = {
+      ...adapter.attachment,
+      label: uniqueLabel(base.model, adapter.attachment.label, folder.key),
+      at: { root: folder.root, path: folder.path },
+      ...(other ? { broken: `it is for ${adapter.architecture}, and its base is ${own}` } : {}),
+    };
+    result[at] = {
+      ...base,
+      model: { ...base.model, attachments: [...(base.model.attachments ?? []), attachment] },
+      attached: new Map(base.attached).set(attachment.label, adapter.path),
+    };
+  }
+  return result;
+}
+
+const uniqueLabel = (model: FoundModel, label: string, key: string): string =>
+  label === 'adapter_model' || (model.attachments ?? []).some((a) => a.label === label) ? key : label;
+
+function withoutBase(folder: ModelFolder, { attachment, bases, path }: LooseAttachment): ScannedModel {
+  const base = bases[0] ?? 'a base that its files do not name';
+  return {
+    model: {
+      modelKey: modelKey(folder.key),
+      aliases: folder.aliases,
+      root: folder.root,
+      path: folder.path,
+      kind: 'chat',
+      framework: 'gguf',
+      artifacts: [
+        {
+          label: 'adapter',
+          files: attachment.files,
+          complete: true,
+          broken: attachment.broken ?? `it is an adapter for ${base}, which is not on this machine`,
+        },
+      ],
+      marker: { source: 'derived', reasons: [`it is an adapter for ${base}`] },
+    },
+    files: new Map([['adapter', [path]]]),
+    attached: new Map(),
+    settling: false,
+  };
 }
 
 /** Every model below the roots, once. */

@@ -1,19 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { anyOf, readTemplate, type TemplateFacts } from './chat-template.js';
+import { isGguf } from './file-names.js';
+import { depthOfModel, describedFolders, type ModelFolder } from './model-folders.js';
+import { processFolders } from './process-folders.js';
 import type { ModelRoot } from './roots.js';
 import { readName } from './quant.js';
 import { entriesOf, statOf, walk, type FolderBudget, type FoundFile } from './walk.js';
-
-/** Files that belong to one model, before anything is read of them. */
-export interface ModelFolder {
-  readonly key: string;
-  readonly aliases: readonly string[];
-  readonly root: ModelRoot['name'];
-  /** Relative to the root. */
-  readonly path: string;
-  /** Names relative to `path`. */
-  readonly files: readonly (FoundFile & { readonly name: string; readonly label?: string })[];
-}
 
 export function foldersOf(root: ModelRoot, budget: FolderBudget): Promise<readonly ModelFolder[]> {
   switch (root.name) {
@@ -24,6 +17,8 @@ export function foldersOf(root: ModelRoot, budget: FolderBudget): Promise<readon
       return huggingFaceFolders(root, budget);
     case 'ollama':
       return ollamaFolders(root, budget);
+    case 'process':
+      return processFolders(root, budget);
   }
 }
 
@@ -35,13 +30,15 @@ async function plainFolders(root: ModelRoot, budget: FolderBudget): Promise<read
     folders.set(key, { path, files: [...(folders.get(key)?.files ?? []), { ...file, name }] });
   };
   const inFolders = found.filter((file) => file.relative.includes('/'));
+  // A folder that says what it is (`config.json`) is one model with all that lies below it.
+  const described = describedFolders(inFolders.map((file) => file.relative));
   for (const file of inFolders) {
     const parts = file.relative.split('/');
-    const depth = Math.min(2, parts.length - 1);
+    const depth = depthOfModel(described, parts);
     const path = parts.slice(0, depth).join('/');
     add(path, path, file, parts.slice(depth).join('/'));
   }
-  for (const file of found.filter((f) => !f.relative.includes('/'))) {
+  for (const file of found.filter((f) => !f.relative.includes('/') && isGguf(f.relative))) {
     const { base } = readName(file.relative);
     // A folder of that name is another model: then the file's whole name is its key.
     const taken = base === '' || (folders.get(base)?.path ?? '.') !== '.';
@@ -87,7 +84,12 @@ async function revisionsOf(repo: string, budget: FolderBudget): Promise<readonly
   return dated.sort((a, b) => b.at - a.at).map((d) => d.name);
 }
 
-const MODEL_LAYER = 'application/vnd.ollama.image.model';
+const LAYERS = {
+  model: 'application/vnd.ollama.image.model',
+  projector: 'application/vnd.ollama.image.projector',
+  adapter: 'application/vnd.ollama.image.adapter',
+  template: 'application/vnd.ollama.image.template',
+} as const;
 const DIGEST = /^sha256:[0-9a-f]{64}$/;
 const MAX_MANIFEST_BYTES = 1024 * 1024;
 
@@ -105,20 +107,44 @@ async function ollamaFolders(root: ModelRoot, budget: FolderBudget): Promise<rea
 
   const byDigest = new Map<string, ModelFolder>();
   for (const parts of paths.sort()) {
-    const digest = await modelDigest(join(manifests, ...parts));
-    if (digest === undefined) continue;
+    const layers = await layersOf(join(manifests, ...parts));
+    const model = layers.find((layer) => layer.kind === 'model');
+    if (model === undefined) continue;
     const names = ollamaNames(parts);
-    const known = byDigest.get(digest);
+    const known = byDigest.get(model.digest);
     if (known) {
-      byDigest.set(digest, { ...known, aliases: [...known.aliases, ...names.aliases] });
+      byDigest.set(model.digest, { ...known, aliases: [...known.aliases, ...names.aliases] });
       continue;
     }
-    const name = digest.replace(':', '-');
-    const absolute = join(root.path, 'blobs', name);
-    const stats = await statOf(absolute);
-    if (!stats?.isFile()) continue;
-    const file = { relative: name, absolute, bytes: stats.size, modifiedMs: stats.mtimeMs, name };
-    byDigest.set(digest, { ...names, root: root.name, path: 'blobs', files: [file] });
+    const files: ModelFolder['files'][number][] = [];
+    const templates: TemplateFacts[] = [];
+    for (const { kind, digest } of layers) {
+      const name = digest.replace(':', '-');
+      const absolute = join(root.path, 'blobs', name);
+      const stats = await statOf(absolute);
+      if (!stats?.isFile()) continue;
+      if (kind !== 'template') {
+        files.push({
+          relative: name,
+          absolute,
+          bytes: stats.size,
+          modifiedMs: stats.mtimeMs,
+          name,
+          role: kind,
+        });
+      } else if (stats.size <= MAX_MANIFEST_BYTES) {
+        templates.push(readTemplate(await readFile(absolute, 'utf8').catch(() => '')));
+      }
+    }
+    if (!files.some((file) => file.role === 'model')) continue;
+    const template = anyOf(templates);
+    byDigest.set(model.digest, {
+      ...names,
+      root: root.name,
+      path: 'blobs',
+      files,
+      ...(template === undefined ? {} : { template }),
+    });
   }
   return [...byDigest.values()];
 }
@@ -134,24 +160,29 @@ function ollamaNames(parts: readonly string[]): { key: string; aliases: readonly
   };
 }
 
-/** Digest of the layer that holds the weights; undefined when the manifest is none or names no such layer. */
-async function modelDigest(manifest: string): Promise<string | undefined> {
+interface Layer {
+  readonly kind: keyof typeof LAYERS;
+  readonly digest: string;
+}
+
+/** The layers of a manifest that are looked at; none when it is no manifest. */
+async function layersOf(manifest: string): Promise<readonly Layer[]> {
   const stats = await statOf(manifest);
-  if (stats === undefined || stats.size > MAX_MANIFEST_BYTES) return undefined;
+  if (stats === undefined || stats.size > MAX_MANIFEST_BYTES) return [];
   let content: unknown;
   try {
     content = JSON.parse(await readFile(manifest, 'utf8'));
   } catch {
     // Written just now, or no manifest: a later scan sees it whole.
-    return undefined;
+    return [];
   }
-  if (typeof content !== 'object' || content === null || !('layers' in content)) return undefined;
+  if (typeof content !== 'object' || content === null || !('layers' in content)) return [];
   const layers: unknown = content.layers;
-  if (!Array.isArray(layers)) return undefined;
-  for (const layer of layers as readonly unknown[]) {
-    if (typeof layer !== 'object' || layer === null) continue;
+  if (!Array.isArray(layers)) return [];
+  return (layers as readonly unknown[]).flatMap((layer): readonly Layer[] => {
+    if (typeof layer !== 'object' || layer === null) return [];
     const { mediaType, digest } = layer as { mediaType?: unknown; digest?: unknown };
-    if (mediaType === MODEL_LAYER && typeof digest === 'string' && DIGEST.test(digest)) return digest;
-  }
-  return undefined;
+    const kind = (Object.keys(LAYERS) as (keyof typeof LAYERS)[]).find((k) => LAYERS[k] === mediaType);
+    return kind !== undefined && typeof digest === 'string' && DIGEST.test(digest) ? [{ kind, digest }] : [];
+  });
 }

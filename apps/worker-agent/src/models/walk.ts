@@ -87,5 +87,5 @@ export async function walk(
 }
 
 /** Undefined for what is not there or may not be seen: both are the same to a scan. */
-const realOf = (path: string): Promise<string | undefined> => realpath(path).catch(() => undefined);
+export const realOf = (path: string): Promise<string | undefined> => realpath(path).catch(() => undefined);
 export const statOf = (path: string): Promise<Stats | undefined> => stat(path).catch(() => undefined);

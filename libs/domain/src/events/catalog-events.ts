@@ -42,6 +42,8 @@ export interface Attachment {
   /** Unique within the model. */
   readonly label: string;
   readonly files: readonly ModelFile[];
+  /** Where it lies, when that is not the model's own folder. */
+  readonly at?: { readonly root: string; readonly path: string };
   /** The adapter's own; each costs four bytes. */
   readonly parameters?: number;
   readonly broken?: string;
