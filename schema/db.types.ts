@@ -4,6 +4,18 @@ import { type Generated } from 'kysely';
 /** jsonb: whatever the projection wrote there; readers name its shape. */
 export type Json = unknown;
 
+export interface ApiKeysTable {
+  key_id: string;
+  name: string | null;
+  scope: string | null;
+  sha256: string | null;
+  expires_at: string | null;
+  issued_at: string | null;
+  revoked_at: string | null;
+  revoked_by: string | null;
+  position: string;
+}
+
 export interface ApisTable {
   api_id: string;
   host: string | null;
@@ -16,11 +28,6 @@ export interface ApisTable {
   end_reason: string | null;
   lost_reason: string | null;
   found_by: string | null;
-  position: string;
-}
-
-export interface AppliedEventsTable {
-  event_id: string;
   position: string;
 }
 
@@ -74,6 +81,24 @@ export interface CheckpointsTable {
   commit_position: string | null;
   prepare_position: string | null;
   updated_at: string;
+}
+
+export interface DailySummaryTable {
+  day: string | null;
+  calls: number | null;
+  completed: number | null;
+  failed: number | null;
+  abandoned: number | null;
+  refused: number | null;
+  prompt_tokens: number | null;
+  output_tokens: number | null;
+  waited_ms: number | null;
+  loads: number | null;
+  load_seconds: number | null;
+  failed_loads: number | null;
+  evictions: number | null;
+  decisions: number | null;
+  refusals: number | null;
 }
 
 export interface DecisionWorkingsTable {
@@ -185,6 +210,19 @@ export interface LoadHistoryTable {
   position: string;
 }
 
+export interface LoadTimeAccuracyTable {
+  worker_id: string | null;
+  model_key: string | null;
+  artifact: string | null;
+  engine_kind: string | null;
+  engine_build: string | null;
+  loads: number | null;
+  mean_error_seconds: number | null;
+  worst_error_seconds: number | null;
+  mean_seconds: number | null;
+  last_at: string | null;
+}
+
 export interface MigrationsTable {
   name: string;
   checksum: string;
@@ -207,6 +245,39 @@ export interface ModelsTable {
   changed_at: string;
   gone_at: string | null;
   position: string;
+}
+
+export interface OperatorActionsTable {
+  action_id: string;
+  worker_id: string;
+  action: string | null;
+  target: string | null;
+  by_whom: string | null;
+  state: string;
+  result: string | null;
+  requested_at: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  position: string;
+}
+
+export interface PullsTable {
+  pull_id: string;
+  worker_id: string;
+  source: string | null;
+  by_whom: string | null;
+  state: string;
+  reason: string | null;
+  files: Json;
+  pulled_bytes: number;
+  requested_at: string | null;
+  ended_at: string | null;
+  position: string;
+}
+
+export interface RecentEventsTable {
+  stream: string;
+  event_ids: string[];
 }
 
 export interface ResidentsTable {
@@ -278,6 +349,90 @@ export interface SetAsideEventsTable {
   at: string;
 }
 
+export interface SettingsTable {
+  scope: string;
+  name: string;
+  level: string;
+  value: Json;
+  is_set: boolean;
+  by_whom: string;
+  event_id: string;
+  changed_at: string;
+  position: string;
+}
+
+export interface SizeAccuracyTable {
+  worker_id: string | null;
+  model_key: string | null;
+  artifact: string | null;
+  class_key: string | null;
+  engine_build: string | null;
+  loads: number | null;
+  mean_error: number | null;
+  worst_error: number | null;
+  most_above_bytes: number | null;
+  most_below_bytes: number | null;
+  last_at: string | null;
+}
+
+export interface StorageDrivesTable {
+  worker_id: string | null;
+  mount: string | null;
+  total_bytes: number | null;
+  free_bytes: number | null;
+  changed_at: string | null;
+}
+
+export interface StoredArtifactsTable {
+  worker_id: string | null;
+  model_key: string | null;
+  root: string | null;
+  path: string | null;
+  artifact: string | null;
+  complete: boolean | null;
+  broken: string | null;
+  bytes: number | null;
+  position: string | null;
+}
+
+export interface UsageDaysTable {
+  day: string | null;
+  model_key: string | null;
+  key_id: string | null;
+  calls: number | null;
+  completed: number | null;
+  failed: number | null;
+  abandoned: number | null;
+  refused: number | null;
+  prompt_tokens: number | null;
+  cached_tokens: number | null;
+  output_tokens: number | null;
+  reasoning_tokens: number | null;
+  prompt_ms: number | null;
+  decode_ms: number | null;
+  waited_ms: number | null;
+  bytes_out: number | null;
+}
+
+export interface UsageHoursTable {
+  hour: string;
+  model_key: string;
+  key_id: string;
+  calls: number;
+  completed: number;
+  failed: number;
+  abandoned: number;
+  refused: number;
+  prompt_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+  prompt_ms: number;
+  decode_ms: number;
+  waited_ms: number;
+  bytes_out: number;
+}
+
 export interface WorkersTable {
   worker_id: string;
   name: string | null;
@@ -303,25 +458,50 @@ export interface WorkersTable {
 }
 
 export interface DB {
+  api_keys: ApiKeysTable;
   apis: ApisTable;
-  applied_events: AppliedEventsTable;
   calls: CallsTable;
   checkpoints: CheckpointsTable;
+  daily_summary: DailySummaryTable;
   decision_workings: DecisionWorkingsTable;
   decisions: DecisionsTable;
   devices: DevicesTable;
   evictions: EvictionsTable;
   load_history: LoadHistoryTable;
+  load_time_accuracy: LoadTimeAccuracyTable;
   migrations: MigrationsTable;
   models: ModelsTable;
+  operator_actions: OperatorActionsTable;
+  pulls: PullsTable;
+  recent_events: RecentEventsTable;
   residents: ResidentsTable;
   serving_history: ServingHistoryTable;
   set_aside_events: SetAsideEventsTable;
+  settings: SettingsTable;
+  size_accuracy: SizeAccuracyTable;
+  storage_drives: StorageDrivesTable;
+  stored_artifacts: StoredArtifactsTable;
+  usage_days: UsageDaysTable;
+  usage_hours: UsageHoursTable;
   workers: WorkersTable;
 }
 
 /** Every column and the primary key of each table, in order. */
 export const TABLES = {
+  api_keys: {
+    key: ['key_id'],
+    columns: [
+      'key_id',
+      'name',
+      'scope',
+      'sha256',
+      'expires_at',
+      'issued_at',
+      'revoked_at',
+      'revoked_by',
+      'position',
+    ],
+  },
   apis: {
     key: ['api_id'],
     columns: [
@@ -338,10 +518,6 @@ export const TABLES = {
       'found_by',
       'position',
     ],
-  },
-  applied_events: {
-    key: ['event_id'],
-    columns: ['event_id', 'position'],
   },
   calls: {
     key: ['call_id'],
@@ -527,6 +703,42 @@ export const TABLES = {
       'position',
     ],
   },
+  operator_actions: {
+    key: ['action_id'],
+    columns: [
+      'action_id',
+      'worker_id',
+      'action',
+      'target',
+      'by_whom',
+      'state',
+      'result',
+      'requested_at',
+      'started_at',
+      'ended_at',
+      'position',
+    ],
+  },
+  pulls: {
+    key: ['pull_id'],
+    columns: [
+      'pull_id',
+      'worker_id',
+      'source',
+      'by_whom',
+      'state',
+      'reason',
+      'files',
+      'pulled_bytes',
+      'requested_at',
+      'ended_at',
+      'position',
+    ],
+  },
+  recent_events: {
+    key: ['stream'],
+    columns: ['stream', 'event_ids'],
+  },
   residents: {
     key: ['resident_id'],
     columns: [
@@ -593,6 +805,31 @@ export const TABLES = {
   set_aside_events: {
     key: ['event_id'],
     columns: ['event_id', 'position', 'stream', 'revision', 'type', 'error', 'at'],
+  },
+  settings: {
+    key: ['scope', 'name'],
+    columns: ['scope', 'name', 'level', 'value', 'is_set', 'by_whom', 'event_id', 'changed_at', 'position'],
+  },
+  usage_hours: {
+    key: ['hour', 'model_key', 'key_id'],
+    columns: [
+      'hour',
+      'model_key',
+      'key_id',
+      'calls',
+      'completed',
+      'failed',
+      'abandoned',
+      'refused',
+      'prompt_tokens',
+      'cached_tokens',
+      'output_tokens',
+      'reasoning_tokens',
+      'prompt_ms',
+      'decode_ms',
+      'waited_ms',
+      'bytes_out',
+    ],
   },
   workers: {
     key: ['worker_id'],

@@ -26,7 +26,12 @@ export async function generateTypes(client: SqlClient): Promise<string> {
         order by k.table_name collate "C", k.ordinal_position`,
       [schema],
     );
-    return render(rows.map(toColumn), keys.rows as unknown as readonly KeyColumn[]);
+    const bases = await client.query(
+      `select table_name from information_schema.tables where table_schema = $1 and table_type = 'BASE TABLE'`,
+      [schema],
+    );
+    const tables = new Set(bases.rows.map((row) => String(row['table_name'])));
+    return render(rows.map(toColumn), keys.rows as unknown as readonly KeyColumn[], tables);
   } finally {
     await client.query(`drop schema ${schema} cascade`);
   }
@@ -79,7 +84,12 @@ function toColumn(row: Record<string, unknown>): Column {
   };
 }
 
-function render(columns: readonly Column[], keys: readonly KeyColumn[]): string {
+/** Views are read only: they are in the types, and not among the tables that rows are written to. */
+function render(
+  columns: readonly Column[],
+  keys: readonly KeyColumn[],
+  written: ReadonlySet<string>,
+): string {
   const tables = [...new Set(columns.map((column) => column.table))];
   const lines = [
     '// Generated from schema/sql by schema/generate-types.ts; do not edit.',
@@ -101,7 +111,7 @@ function render(columns: readonly Column[], keys: readonly KeyColumn[]): string 
   for (const table of tables) lines.push(`  ${table}: ${interfaceName(table)};`);
   lines.push('}', '');
   lines.push('/** Every column and the primary key of each table, in order. */', 'export const TABLES = {');
-  for (const table of tables) {
+  for (const table of tables.filter((name) => written.has(name))) {
     const names = columns.filter((c) => c.table === table).map((c) => `'${c.name}'`);
     const key = keys.filter((k) => k.table_name === table).map((k) => `'${k.column_name}'`);
     lines.push(`  ${table}: {`, `    key: [${key.join(', ')}],`);

@@ -5,11 +5,12 @@ import { type Command, type Outcome, exit } from './commands/command.js';
 import { commandHelp, help } from './commands/help.js';
 import { PROCESSES } from './commands/processes.js';
 import { READERS } from './commands/readers.js';
+import { replay } from './commands/replay.js';
 import { up } from './commands/up.js';
 import { didYouMean } from './nearest.js';
 import { UsageError } from './usage-error.js';
 
-const COMMANDS: readonly Command[] = [up, ...READERS, ...PROCESSES, help(() => COMMANDS)];
+const COMMANDS: readonly Command[] = [up, ...READERS, ...PROCESSES, replay, help(() => COMMANDS)];
 
 /**
  * Runs one command line. Exit codes: 0 done, 1 it did not work, 2 the command line or a setting cannot be used.

@@ -1,10 +1,20 @@
 import type { Row } from '../rows/row-set.js';
 import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, type RecordedOf } from './handler.js';
+import { putCall, usageHour } from './usage.js';
 
 type CallRecorded = RecordedOf<'CallStarted'> | RecordedOf<'CallFinished'>;
 
-const touches = (views: Views, recorded: CallRecorded): void => views.calls.want(recorded.event.data.callId);
+/** Names the hours that it may be counted in too: under the key that it names, and under none while that is unknown. */
+const touches = (views: Views, { event }: CallRecorded): void => {
+  const { callId, modelKey } = event.data;
+  views.calls.want(callId);
+  const receivedAt = event.type === 'CallStarted' ? event.data.receivedAt : event.data.stamps.receivedAt;
+  const hour = usageHour(receivedAt);
+  views.usage_hours.want(hour, modelKey, '');
+  if (event.type === 'CallStarted' && event.data.keyId !== undefined)
+    views.usage_hours.want(hour, modelKey, event.data.keyId);
+};
 
 const newCall = (recorded: CallRecorded, receivedAt: string): Row<'calls'> => ({
   call_id: recorded.event.data.callId,
@@ -58,8 +68,11 @@ const started: Handler<'CallStarted'> = {
     const data = recorded.event.data;
     const row = views.calls.get(data.callId) ?? newCall(recorded, data.receivedAt);
     if (row.started_event_id !== null) return;
-    views.calls.put({
+    putCall(views, {
       ...row,
+      // The start knows best what it began.
+      model_key: data.modelKey,
+      received_at: data.receivedAt,
       worker_id: row.worker_id ?? data.workerId ?? null,
       endpoint: data.endpoint,
       key_id: data.keyId ?? null,
@@ -83,7 +96,7 @@ const finished: Handler<'CallFinished'> = {
     const { stamps, tokens, timings } = data;
     const row = views.calls.get(data.callId) ?? newCall(recorded, stamps.receivedAt);
     if (row.finished_event_id !== null) return;
-    views.calls.put({
+    putCall(views, {
       ...row,
       worker_id: data.workerId ?? row.worker_id,
       outcome: data.outcome,

@@ -1,15 +1,29 @@
 import type { RowStore } from './row-store.js';
 import type { RowSet, ViewTable } from './row-set.js';
+import { usageKey } from '../handlers/usage.js';
 import type { Views } from './views.js';
 
+const FIRST = [
+  'recent_events',
+  'workers',
+  'models',
+  'calls',
+  'apis',
+  'residents',
+  'settings',
+  'api_keys',
+  'operator_actions',
+  'pulls',
+] as const satisfies readonly ViewTable[];
+
 /**
- * Loads the rows that a batch asked for, and what they lead to: a worker's devices; a resident's decision and eviction;
- * the victims of a decision that is still open, since its end lets them stay.
+ * Loads the rows that a batch asked for, and what they lead to: a worker's devices; the hour that a call is counted in; a
+ * resident's decision and eviction; the victims of a decision that is still open, since its end lets them stay.
  */
 export async function loadRows(store: RowStore, views: Views): Promise<void> {
-  for (const table of ['applied_events', 'workers', 'models', 'calls', 'apis', 'residents'] as const) {
-    await load(store, views, table);
-  }
+  for (const table of FIRST) await load(store, views, table);
+  for (const call of views.calls.present()) views.usage_hours.want(...usageKey(call));
+  await load(store, views, 'usage_hours');
   for (const worker of views.workers.present()) {
     for (const deviceId of worker.device_ids) views.devices.want(worker.worker_id, deviceId);
   }

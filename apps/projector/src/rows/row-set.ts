@@ -1,6 +1,6 @@
 import { type DB, TABLES } from '#schema/db.types.js';
 
-export type ViewTable = Exclude<keyof DB, 'migrations' | 'checkpoints'>;
+export type ViewTable = Exclude<keyof typeof TABLES, 'migrations' | 'checkpoints'>;
 export type Row<T extends ViewTable> = DB[T];
 
 /** Parts of a primary key, in the order of the table's key columns. */

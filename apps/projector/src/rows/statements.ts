@@ -13,12 +13,18 @@ export function selectByKeys<T extends ViewTable>(
   const columns: readonly string[] = TABLES[table].key;
   const arrays = columns.map((column, part) => {
     const values = keys.map((key) => key[part] ?? '');
-    return column === 'event_id' ? sql`${values}::uuid[]` : sql`${values}::text[]`;
+    return sql`${values}::${sql.raw(arrayType(table, column))}`;
   });
   const names = sql.join(columns.map((column) => sql.ref(column)));
   return sql<
     Row<T>
   >`select * from ${sql.id(schema, table)} where (${names}) in (select * from unnest(${sql.join(arrays)}))`;
+}
+
+/** Keys are text but for these. */
+function arrayType(table: ViewTable, column: string): 'uuid[]' | 'timestamptz[]' | 'text[]' {
+  if (column === 'event_id') return 'uuid[]';
+  return table === 'usage_hours' && column === 'hour' ? 'timestamptz[]' : 'text[]';
 }
 
 /** Writes whole rows: a new key is inserted, a known one replaced. */
@@ -43,8 +49,18 @@ const UNSTORABLE = /\\u(?:0000|d[89a-f])/i;
  * of them must not stop every view.
  */
 export function toJson(rows: readonly unknown[]): string {
-  const text = JSON.stringify(rows);
+  const text = JSON.stringify(rows.map(withoutNulls));
   return UNSTORABLE.test(text) ? JSON.stringify(clean(rows)) : text;
+}
+
+/** A column that is not named becomes null: half of what a row of many stages would be. */
+function withoutNulls(row: unknown): unknown {
+  const kept: Record<string, unknown> = {};
+  for (const name in row as Record<string, unknown>) {
+    const value = (row as Record<string, unknown>)[name];
+    if (value !== null) kept[name] = value;
+  }
+  return kept;
 }
 
 function clean(value: unknown): unknown {

@@ -27,21 +27,32 @@ describe('the statements of a batch', () => {
     ]);
   });
 
-  it('name event ids as what they are, so that their index is used', () => {
-    expect(selectByKeys('views', 'applied_events', [['e1']]).compile(db).sql).toBe(
-      'select * from "views"."applied_events" where ("event_id") in (select * from unnest($1::uuid[]))',
+  it('name event ids and times as what they are, so that their index is used', () => {
+    expect(selectByKeys('views', 'load_history', [['e1']]).compile(db).sql).toBe(
+      'select * from "views"."load_history" where ("event_id") in (select * from unnest($1::uuid[]))',
+    );
+    expect(
+      selectByKeys('views', 'usage_hours', [['2026-01-01T00:00:00.000Z', 'm', '']]).compile(db).sql,
+    ).toBe(
+      'select * from "views"."usage_hours" where ("hour", "model_key", "key_id") in (select * from unnest($1::timestamptz[], $2::text[], $3::text[]))',
     );
   });
 
   it('write any number of rows in one statement, new or known, in the schema that is given', () => {
-    const row = { event_id: 'e1', position: '137' };
-    const { sql, parameters } = upsert('views_next', 'applied_events', [row]).compile(db);
+    const row = { stream: 'worker-w1', event_ids: ['e1'] };
+    const { sql, parameters } = upsert('views_next', 'recent_events', [row]).compile(db);
     expect(sql).toBe(
-      'insert into "views_next"."applied_events" ("event_id", "position") ' +
-        'select "event_id", "position" from json_populate_recordset(null::"views_next"."applied_events", $1::json) ' +
-        'on conflict ("event_id") do update set "position" = excluded."position"',
+      'insert into "views_next"."recent_events" ("stream", "event_ids") ' +
+        'select "stream", "event_ids" from json_populate_recordset(null::"views_next"."recent_events", $1::json) ' +
+        'on conflict ("stream") do update set "event_ids" = excluded."event_ids"',
     );
     expect(parameters).toEqual([JSON.stringify([row])]);
+  });
+
+  it('leave out what is null: a column without a value becomes it by itself', () => {
+    expect(toJson([{ id: 'a', ended: null, list: [null], zero: 0 }])).toBe(
+      '[{"id":"a","list":[null],"zero":0}]',
+    );
   });
 
   it('mark what Postgres cannot hold, and change nothing else', () => {

@@ -5,7 +5,7 @@ export type Views = { readonly [T in ViewTable]: RowSet<T> };
 
 /** In the order in which they are written. */
 export const VIEW_TABLES = [
-  'applied_events',
+  'recent_events',
   'set_aside_events',
   'workers',
   'devices',
@@ -18,10 +18,15 @@ export const VIEW_TABLES = [
   'load_history',
   'serving_history',
   'apis',
+  'settings',
+  'api_keys',
+  'operator_actions',
+  'pulls',
+  'usage_hours',
 ] as const satisfies readonly ViewTable[];
 
 export const emptyViews = (): Views => ({
-  applied_events: new RowSet('applied_events'),
+  recent_events: new RowSet('recent_events'),
   set_aside_events: new RowSet('set_aside_events'),
   workers: new RowSet('workers'),
   devices: new RowSet('devices'),
@@ -34,4 +39,9 @@ export const emptyViews = (): Views => ({
   load_history: new RowSet('load_history'),
   serving_history: new RowSet('serving_history'),
   apis: new RowSet('apis'),
+  settings: new RowSet('settings'),
+  api_keys: new RowSet('api_keys'),
+  operator_actions: new RowSet('operator_actions'),
+  pulls: new RowSet('pulls'),
+  usage_hours: new RowSet('usage_hours'),
 });

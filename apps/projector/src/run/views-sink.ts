@@ -5,6 +5,7 @@ import type { CatchUpBatch, CatchUpSink } from '#events/runner/sink.js';
 import { isUnreachable, openSession, type ViewsSession } from '#schema/connect.js';
 import { migrate } from '#schema/migrate.js';
 import { VIEW_TABLES } from '../rows/views.js';
+import { clearLeftovers } from '../replay/beside.js';
 import { BatchWriter } from './batch-writer.js';
 import { beginCheckpoint, readCheckpoint } from './checkpoint.js';
 
@@ -51,6 +52,7 @@ export class ViewsSink implements CatchUpSink {
       const applied = await migrate(session.client, schema);
       if (applied.length > 0) onMigrated(applied);
       await this.#becomeActive(session);
+      await clearLeftovers(session.db, schema);
       onActive();
       const found = await readCheckpoint(session.db, schema);
       if (!found) return {};

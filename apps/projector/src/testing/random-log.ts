@@ -57,6 +57,14 @@ const HISTORY_TYPES = [
   'StructureRead',
 ] as const;
 const FLEET_TYPES = ['ApiStarted', 'ApiStopped', 'ApiLost'] as const;
+const KEY_TYPES = ['KeyIssued', 'KeyRevoked'] as const;
+const OPERATOR_TYPES = [
+  'OperatorActionRequested',
+  'OperatorActionStarted',
+  'OperatorActionFinished',
+] as const;
+const PULL_TYPES = ['PullRequested', 'FilePulled', 'PullFinished', 'PullRefused', 'PullFailed'] as const;
+const ASKED_TYPES = ['SettingsChanged', ...KEY_TYPES, ...OPERATOR_TYPES, ...PULL_TYPES] as const;
 
 /**
  * Draws events over few ids, so that they meet: lives that begin in the middle, ends without a beginning, second ends,
@@ -96,6 +104,12 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       outcome: pick(['completed', 'failed', 'abandoned', 'refused']),
       to: pick([4096, 8192]),
       pid: 1000 + below(50),
+      keyId: pick(['k1', 'k2', 'k3']),
+      actionId: uuid(6, Math.floor(n / 40) + below(3)),
+      pullId: uuid(7, Math.floor(n / 40) + below(3)),
+      file: pick(['a.gguf', 'b.gguf']),
+      state: pick(['done', 'failed']),
+      receivedAt: new Date(Date.UTC(2026, 0, 1) + below(50) * 600_000).toISOString(),
     };
     const type = pick([
       pick(WORKER_TYPES),
@@ -105,6 +119,7 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       pick(CATALOG_TYPES),
       pick(HISTORY_TYPES),
       pick(FLEET_TYPES),
+      pick(ASKED_TYPES),
     ]);
     const sample = SAMPLES[type] as Readonly<Record<string, unknown>>;
     const data: Record<string, unknown> = { ...sample };
@@ -112,8 +127,13 @@ export function drawEvents(seed: number, count: number): Drawn[] {
     if (type === 'PlacementDecided') data['victims'] = random() < 0.5 ? [] : [victim(recent(3, 6))];
     if (type === 'CapacityMeasured') data['devices'] = random() < 0.5 ? [] : [device(others.deviceId)];
     if (type === 'CoresRepinned') data['to'] = [below(4)];
+    if (type === 'CallStarted' && random() < 0.4) delete data['keyId'];
+    if (type === 'CallFinished')
+      data['stamps'] = { ...(data['stamps'] as object), receivedAt: others.receivedAt };
+    if (type === 'SettingsChanged')
+      data['patch'] = { [pick(['goal', 'slots'])]: pick([null, 1, 'x', { min: 1 }]), kept: below(2) };
     drawn.push({
-      stream: streamOf(type, worker, model),
+      stream: streamOf(type, worker, model, others.keyId),
       id: uuid(9, n),
       event: { type, data } as unknown as BerthEvent,
       at: new Date(Date.UTC(2026, 0, 1) + n * 250).toISOString(),
@@ -135,12 +155,16 @@ const device = (deviceId: string) => ({
   totalBytes: 24_000_000_000,
 });
 
-function streamOf(type: BerthEventType, worker: string, model: string): string {
+function streamOf(type: BerthEventType, worker: string, model: string, keyId: string): string {
   const isOneOf = (types: readonly string[]) => types.includes(type);
   if (isOneOf(CALL_TYPES)) return `calls-${model}`;
   if (isOneOf(CATALOG_TYPES)) return `catalog-${worker}`;
   if (isOneOf(HISTORY_TYPES)) return `history-${worker}~${model}`;
   if (isOneOf(FLEET_TYPES)) return 'fleet-apis';
+  if (isOneOf(KEY_TYPES)) return `key-${keyId}`;
+  if (isOneOf(OPERATOR_TYPES)) return `operator-${worker}`;
+  if (isOneOf(PULL_TYPES)) return `pull-${worker}`;
+  if (type === 'SettingsChanged') return `settings-${model === 'short' ? 'fleet' : `${worker}~${model}`}`;
   return `worker-${worker}`;
 }
 

@@ -11,7 +11,7 @@ export interface CatchUpOptions {
   /** Prefixes of the streams that are followed; none: all but the system's. */
   readonly prefixes: readonly string[];
   readonly sink: CatchUpSink;
-  /** A batch is committed when it has this many events (500), or is this old. */
+  /** A batch is committed when it has this many events (1,000), or is this old. */
   readonly batchEvents?: number;
   /** While catching up (50 ms). Once live, events are committed after `liveLingerMs` (5 ms). */
   readonly batchMs?: number;
@@ -162,7 +162,7 @@ class Pass {
     this.#logId = logId;
     this.#committed = after;
     this.#onCommit = onCommit;
-    this.#batchEvents = options.batchEvents ?? 500;
+    this.#batchEvents = options.batchEvents ?? 1000;
   }
 
   async run(onLive: () => void): Promise<void> {
@@ -201,7 +201,7 @@ class Pass {
     this.#throwFailure();
     this.#events.push(recorded);
     this.#seen = recorded.position;
-    if (this.#events.length >= this.#batchEvents) await this.#flush();
+    if (this.#events.length >= this.#batchEvents) await this.#flushBehind();
     else this.#soon(this.#live ? (this.#o.liveLingerMs ?? 5) : (this.#o.batchMs ?? 50));
   }
 
@@ -215,6 +215,16 @@ class Pass {
     this.#timer ??= setTimeout(() => {
       this.#flush().catch((error: unknown) => this.#failed?.(error));
     }, ms);
+  }
+
+  /**
+   * Commits what is in hand while the next batch is collected: reading and writing take turns on one batch each. A slow
+   * sink holds the log back, since the next batch waits for this commit.
+   */
+  async #flushBehind(): Promise<void> {
+    const before = this.#committing;
+    this.#flush().catch((error: unknown) => this.#failed?.(error));
+    await before;
   }
 
   /** Commits what is in hand; one commit at a time, in order, and none after one that failed. */

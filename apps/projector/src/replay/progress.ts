@@ -1,0 +1,109 @@
+import cliProgress from 'cli-progress';
+import { formatSeconds } from '#domain/units.js';
+import type { LogPosition } from '#domain/events/index.js';
+
+export interface ProgressLine {
+  step(name: string, end: LogPosition): void;
+  /** Events that were folded, and up to where. */
+  fold(events: number, position: LogPosition): void;
+  end(): void;
+}
+
+const SAY_EVERY_MS = 2000;
+
+/** How much of the log lies behind a position. Positions grow with the bytes before them on every server. */
+function share(position: LogPosition, end: LogPosition): number {
+  if (end.commit === 0n) return 1;
+  return Math.min(1, Number((position.commit * 10_000n) / end.commit) / 10_000);
+}
+
+class Pace {
+  events = 0;
+  share = 0;
+  readonly #began = performance.now();
+
+  add(events: number, share_: number): void {
+    this.events += events;
+    this.share = share_;
+  }
+
+  get perSecond(): number {
+    return Math.round(this.events / Math.max(0.001, this.seconds));
+  }
+
+  get seconds(): number {
+    return (performance.now() - this.#began) / 1000;
+  }
+
+  /** By the share of the log's bytes that is behind. */
+  get leftSeconds(): number | undefined {
+    return this.share > 0 ? (this.seconds * (1 - this.share)) / this.share : undefined;
+  }
+}
+
+const left = (pace: Pace): string =>
+  pace.leftSeconds === undefined ? '' : `${formatSeconds(pace.leftSeconds)} left`;
+
+/** A bar for a person at a terminal. */
+export function progressBar(): ProgressLine {
+  const bar = new cliProgress.SingleBar({
+    format: '{step} {bar} {percentage}%  {events} events  {rate}/s  {left}',
+    hideCursor: true,
+    clearOnComplete: true,
+    stopOnComplete: false,
+    barsize: 24,
+    stream: process.stderr,
+  });
+  const pace = new Pace();
+  let end: LogPosition | undefined;
+  let step = '';
+  const fields = () => ({
+    step,
+    events: pace.events.toLocaleString('en'),
+    rate: pace.perSecond.toLocaleString('en'),
+    left: step === 'fold' ? left(pace) : '',
+  });
+  bar.start(10_000, 0, fields());
+  return {
+    step: (name, through) => {
+      step = name;
+      end = through;
+      bar.update(name === 'fold' ? 0 : 10_000, fields());
+    },
+    fold: (events, position) => {
+      pace.add(events, end ? share(position, end) : 0);
+      bar.update(Math.round(pace.share * 10_000), fields());
+    },
+    end: () => bar.stop(),
+  };
+}
+
+/** Plain lines for a pipe, now and then; or objects for a program. */
+export function progressLines(json: boolean, say: (line: string) => void): ProgressLine {
+  const pace = new Pace();
+  let end: LogPosition | undefined;
+  let saidAt = performance.now();
+  const state = () => ({
+    events: pace.events,
+    share: pace.share,
+    perSecond: pace.perSecond,
+    ...(pace.leftSeconds === undefined ? {} : { leftSeconds: Math.round(pace.leftSeconds * 10) / 10 }),
+  });
+  return {
+    step: (name, through) => {
+      end = through;
+      say(json ? JSON.stringify({ step: name, ...state() }) : name);
+    },
+    fold: (events, position) => {
+      pace.add(events, end ? share(position, end) : 0);
+      if (performance.now() - saidAt < SAY_EVERY_MS) return;
+      saidAt = performance.now();
+      say(
+        json
+          ? JSON.stringify({ progress: state() })
+          : `${(pace.share * 100).toFixed(1)} %, ${pace.events.toLocaleString('en')} events, ${pace.perSecond.toLocaleString('en')}/s, ${left(pace)}`,
+      );
+    },
+    end: () => undefined,
+  };
+}

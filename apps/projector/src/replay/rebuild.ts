@@ -1,0 +1,122 @@
+import { sql } from 'kysely';
+import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
+import type { EventLog } from '#events/event-log.js';
+import type { ViewsSession } from '#schema/connect.js';
+import { beginCheckpoint, type Checkpoint } from '../run/checkpoint.js';
+import { besideOf, clearBeside, makeBeside, makeIndexes, openReplaySession, takeTurn } from './beside.js';
+import { foldThrough } from './fold-through.js';
+import { endOf, isOfThisLog, liveCheckpoint } from './live-checkpoint.js';
+
+export interface ReplayOptions {
+  readonly log: EventLog;
+  readonly databaseUrl: string;
+  /** The schema of the live views. */
+  readonly live: string;
+  readonly onSetAside: (recorded: Recorded<BerthEvent>, error: Error) => void;
+  /** What is under way, as words for a person. */
+  readonly onStep: (step: 'fold' | 'index' | 'swap' | 'compare', end: LogPosition) => void;
+  readonly onProgress: (events: number, position: LogPosition) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface Rebuilt {
+  readonly events: number;
+  readonly position: LogPosition;
+  /** Events that no view could take. */
+  readonly setAside: number;
+}
+
+/** How long the swap may wait for the transaction that the live projector has open. */
+const SWAP_WAIT_MS = 60_000;
+
+/**
+ * Folds the whole log into fresh tables beside the live ones and makes them the live ones in one transaction.
+ *
+ * The live projector goes on meanwhile. Each of its transactions begins by moving its checkpoint, so a lock on the table
+ * of checkpoints stands between two of them. Under it the live views stand still at a position L: the fresh ones are
+ * folded on through L, and then the schemas change names. The projector's next transaction finds, under the name that it
+ * knows, a checkpoint at exactly L and goes on; had the fresh tables been further than L it would find that it was
+ * overtaken, write nothing, and begin again from there. So no event is lost and none counts twice.
+ */
+export async function rebuild(options: ReplayOptions): Promise<Rebuilt> {
+  const { log, databaseUrl, live, signal } = options;
+  const logId = await log.identity();
+  const session = await openReplaySession(databaseUrl);
+  try {
+    await takeTurn(session.db, live);
+    await clearBeside(session.db, live);
+    const { next } = besideOf(live);
+    const indexes = await makeBeside(session, next);
+    await beginCheckpoint(session.db, next, logId);
+    let events = 0;
+    let setAside = 0;
+    const fold = (from: Checkpoint, through: LogPosition): Promise<Checkpoint> =>
+      foldThrough({
+        log,
+        db: session.db,
+        schema: next,
+        from,
+        through,
+        onSetAside: (recorded, error) => {
+          setAside += 1;
+          options.onSetAside(recorded, error);
+        },
+        onProgress: (count, position) => {
+          events += count;
+          options.onProgress(count, position);
+        },
+        ...(signal ? { signal } : {}),
+      });
+    const end = await endOf(log);
+    options.onStep('fold', end);
+    let folded = await fold({ logId, position: undefined }, end);
+    options.onStep('index', end);
+    await makeIndexes(session.db, indexes);
+    // What came while the indexes were made: the lock below shall wait for little.
+    folded = await fold(folded, await endOf(log));
+    options.onStep('swap', end);
+    folded = await swap(options, session, folded, fold);
+    await sql`drop schema if exists ${sql.id(besideOf(live).old)} cascade`.execute(session.db);
+    return { events, position: folded.position ?? end, setAside };
+  } catch (error) {
+    // What is left of it after a lost connection is removed by the next one.
+    await clearBeside(session.db, live).catch(() => undefined);
+    throw error;
+  } finally {
+    await session.close();
+  }
+}
+
+async function swap(
+  { databaseUrl, live, log }: ReplayOptions,
+  writing: ViewsSession,
+  folded: Checkpoint,
+  fold: (from: Checkpoint, through: LogPosition) => Promise<Checkpoint>,
+): Promise<Checkpoint> {
+  const { next, old } = besideOf(live);
+  // The commits of the fold must be on disk before the swap is: they come before it in one write-ahead log.
+  await sql`set synchronous_commit to on`.execute(writing.db);
+  const holding = await openReplaySession(databaseUrl);
+  try {
+    return await holding.db.transaction().execute(async (trx) => {
+      await sql.raw(`set local lock_timeout to ${SWAP_WAIT_MS}`).execute(trx);
+      await sql`select pg_advisory_xact_lock(hashtextextended(${`berth migrate ${live}`}, 0))`.execute(trx);
+      const { rows } = await sql<{ found: boolean }>`
+        select to_regclass(${`"${live}".checkpoints`}) is not null as found`.execute(trx);
+      if (rows[0]?.found === true)
+        await sql`lock table ${sql.id(live, 'checkpoints')} in access exclusive mode`.execute(trx);
+      const stands = await liveCheckpoint(trx, live);
+      let reached = folded;
+      if (stands?.position && isOfThisLog(stands, folded.logId, await endOf(log)))
+        reached = await fold(folded, stands.position);
+      const exists = await sql<{ found: boolean }>`
+        select exists (select from pg_namespace where nspname = ${live}) as found`.execute(trx);
+      if (exists.rows[0]?.found === true)
+        await sql`alter schema ${sql.id(live)} rename to ${sql.id(old)}`.execute(trx);
+      await sql`alter schema ${sql.id(next)} rename to ${sql.id(live)}`.execute(trx);
+      return reached;
+    });
+  } finally {
+    await holding.close();
+  }
+}

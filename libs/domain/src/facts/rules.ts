@@ -1,0 +1,44 @@
+import { median, type PairHistory } from '../history/history.js';
+import { classKey, type DeviceBytes, type PlacementClass } from '../placement-terms.js';
+
+/** Median of the measured loads of the class, else of all classes of the artifact; undefined when it was never loaded. */
+export function measuredLoadSeconds(history: PairHistory, plan: PlacementClass): number | undefined {
+  const own = median(history.loadSeconds.get(classKey(plan)) ?? []);
+  if (own !== undefined) return own;
+  const near = [...history.loadSeconds].filter(([key]) => key.startsWith(`${plan.artifact}|`));
+  return median(near.flatMap(([, seconds]) => seconds));
+}
+
+/** Everything that a load took, by device. */
+export function deviceTotals(byDevice: readonly DeviceBytes[]): ReadonlyMap<string, number> {
+  const totals = new Map<string, number>();
+  for (const d of byDevice) {
+    const bytes = d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes;
+    totals.set(d.deviceId, (totals.get(d.deviceId) ?? 0) + bytes);
+  }
+  return totals;
+}
+
+/** KV cache over the tokens that it has room for. */
+export function kvBytesPerToken(
+  byDevice: readonly DeviceBytes[],
+  { contextTokens, slots }: PlacementClass,
+): number | undefined {
+  const tokens = contextTokens * slots;
+  const bytes = byDevice.reduce((total, d) => total + d.kvBytes, 0);
+  return tokens > 0 && bytes > 0 ? bytes / tokens : undefined;
+}
+
+/** Mean and worst of |measured − predicted| ÷ measured; undefined when nothing was predicted. */
+export function sizeErrors(
+  loads: readonly { readonly measured: number; readonly predicted: number }[],
+): { readonly meanError: number; readonly worstError: number } | undefined {
+  const errors = loads
+    .filter(({ measured, predicted }) => measured > 0 && predicted > 0)
+    .map(({ measured, predicted }) => Math.abs(measured - predicted) / measured);
+  if (errors.length === 0) return undefined;
+  return {
+    meanError: errors.reduce((total, error) => total + error, 0) / errors.length,
+    worstError: Math.max(...errors),
+  };
+}
