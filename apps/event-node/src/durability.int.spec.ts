@@ -1,71 +1,17 @@
 import { afterEach, expect, test } from 'vitest';
-import { fork } from 'node:child_process';
 import { appendFileSync, copyFileSync, readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { START } from '@eventstore/db-client';
-import { killLeftovers, startNodeProcess, track } from './testing/node-process.js';
+import { killLeftovers, startNodeProcess } from './testing/node-process.js';
 import {
   collect,
   connect,
   disposeWithin,
   event,
-  eventually,
   startTestNode,
   temporaryFolder,
 } from './testing/node-fixture.js';
 
-const appender = fileURLToPath(
-  new URL('../../../dist/apps/event-node/src/testing/appender-process.js', import.meta.url),
-);
-
 afterEach(killLeftovers);
-
-interface Acknowledged {
-  readonly id: string;
-  readonly stream: string;
-  readonly revision: number;
-}
-
-async function everyEvent(connectionString: string): Promise<Map<string, string>> {
-  const client = connect(connectionString);
-  const events = await collect(client.readAll({ fromPosition: START }));
-  await disposeWithin(client);
-  return new Map(events.map(({ event: e }) => [e?.id ?? '', `${e?.streamId}@${e?.revision}`]));
-}
-
-test(
-  'whatever was acknowledged is there after kill -9 at any moment, and nothing else is torn',
-  { timeout: 300_000 },
-  async () => {
-    const folder = temporaryFolder();
-    const acknowledged: Acknowledged[] = [];
-    for (let round = 0; round < 5; round++) {
-      const node = await startNodeProcess(folder.path);
-      const writing = track(
-        fork(appender, [node.connectionString, `round${round}`, '16'], {
-          stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-        }),
-      );
-      const ended = new Promise((resolve) => writing.once('exit', resolve));
-      const before = acknowledged.length;
-      writing.on('message', (message) => acknowledged.push(message as Acknowledged));
-      // Another number of appends each time, so that the kill meets the group commit in other places.
-      await eventually(() => acknowledged.length > before + 40 + round * 37, 'appends are acknowledged');
-      await node.kill();
-      await ended;
-    }
-    const last = await startNodeProcess(folder.path);
-    const found = await everyEvent(last.connectionString);
-    for (const { id, stream, revision } of acknowledged) expect(found.get(id)).toBe(`${stream}@${revision}`);
-    expect(acknowledged.length).toBeGreaterThan(200);
-    expect(await last.terminate()).toBe(0);
-    const again = await startTestNode({ dataDir: folder.path });
-    expect((await again.node.verify()).faults).toEqual([]);
-    await again.stop();
-    folder.remove();
-  },
-);
 
 test('a write-ahead log whose last write is torn is read as far as it is whole', async () => {
   const folder = temporaryFolder();
