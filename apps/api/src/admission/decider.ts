@@ -10,7 +10,8 @@ import {
 } from '#domain/ids.js';
 import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
 import type { WorkerState } from '#domain/worker/state.js';
-import type { AppendOutcome, EventLog } from '#events/event-log.js';
+import { appendDecision, type DecisionEvent } from '#events/decide-append.js';
+import type { EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from '#placement/contract.js';
 import { placementPlanStillStands } from '#placement/still-stands.js';
@@ -52,11 +53,12 @@ export interface DeciderOptions {
 /** A log that does not answer is waited for this long before calls that need a placement are told so. */
 const LOG_GRACE_MS = 5000;
 const LOG_RETRY_MS = 500;
-/** Longer than an append's own deadline and its one repetition: failures this close are one outage. */
+/** Longer than an append with its repetitions may take: failures this close are one outage. */
 const SAME_TROUBLE_MS = 15_000;
 /** An agent that restarts, or that has not yet dialled a new api, is waited for this long. */
 const AGENT_GRACE_MS = 15_000;
-const APPEND_DEADLINE_MS = 2000;
+/** For all tries of one append together. */
+const APPEND_DEADLINE_MS = 4000;
 const UNPROJECTABLE_MS = 600_000;
 /** Written again this often before its call is decided anew in any case. */
 const MOST_CONFLICTS = 8;
@@ -188,29 +190,33 @@ export class Decider {
   }
 
   async #append(worker: WorkerState, data: PlacementDecidedData, callId: string): Promise<void> {
-    const { fleet, logger } = this.#o;
+    const { fleet, log, logger } = this.#o;
     const id = worker.workerId;
+    // The same id at the same revision is taken once, however often it is tried.
+    const decision: NewEvent<DecisionEvent> = {
+      id: derivedId('PlacementDecided', data.decisionId),
+      event: { type: 'PlacementDecided', data },
+      cause: { correlationId: callId, causationId: callId },
+    };
     this.#deciding.add(id);
     try {
       let { revision } = worker;
       for (let conflicts = 0; ; conflicts += 1) {
-        let outcome = await this.#write(id, revision, data, callId);
-        // It may have been written: the same id at the same revision is taken once.
-        if (!outcome.ok && outcome.error.kind === 'unavailable') {
-          outcome = await this.#write(id, revision, data, callId);
-        }
-        if (!outcome.ok && outcome.error.kind !== 'conflict') {
-          logger.warn({ worker: id, why: outcome.error.message }, 'a decision could not be written');
+        const result = await appendDecision(log, streams.worker(id), revision, decision, {
+          deadlineMs: APPEND_DEADLINE_MS,
+        });
+        if (result.kind === 'unavailable' || result.kind === 'refused') {
+          logger.warn({ worker: id, why: result.message }, 'a decision could not be written');
           this.#troubled();
           return;
         }
         await fleet.catchUpWorker(id);
         this.#trouble = undefined;
+        if (result.kind === 'done') return;
+        // Others wrote first. When the plan still stands against the newer state it is written again; else its call is
+        // decided anew.
         const newer = fleet.worker(id);
-        // Others wrote first. When this decision is among what they wrote before, it is done; when its plan still stands
-        // against the newer state it is written again; else its call is decided anew.
-        if (outcome.ok || !newer || newer.residents.has(data.residentId)) return;
-        if (conflicts >= MOST_CONFLICTS || !placementPlanStillStands(data, newer)) return;
+        if (!newer || conflicts >= MOST_CONFLICTS || !placementPlanStillStands(data, newer)) return;
         revision = newer.revision;
       }
     } catch (error) {
@@ -220,21 +226,6 @@ export class Decider {
       this.#deciding.delete(id);
       this.#o.onSettled();
     }
-  }
-
-  #write(id: WorkerId, revision: number, data: PlacementDecidedData, callId: string): Promise<AppendOutcome> {
-    return this.#o.log.append(
-      streams.worker(id),
-      [
-        {
-          id: derivedId('PlacementDecided', data.decisionId),
-          event: { type: 'PlacementDecided', data },
-          cause: { correlationId: callId, causationId: callId },
-        },
-      ],
-      revision < 0 ? 'no-stream' : revision,
-      { deadlineMs: APPEND_DEADLINE_MS },
-    );
   }
 
   #project(id: WorkerId, wanted: Wanted, artifact: string, contract: Contract): void {
