@@ -69,6 +69,7 @@ export async function startStand(options: StandOptions): Promise<Stand> {
   const apis: Running[] = [];
   const startAnother = async () => {
     const api = await startApi(config, logger);
+    await api.rest?.();
     apis.push(api);
     return api;
   };
