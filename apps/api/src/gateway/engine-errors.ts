@@ -1,5 +1,6 @@
 import { type BerthError, berthError } from '#domain/errors.js';
 import { whatIsMalformed } from './call-body.js';
+import { topLevel } from './top-level.js';
 
 /** An engine's refusal, as far as it says one. */
 interface Said {
@@ -11,13 +12,26 @@ interface Said {
 }
 
 /** The two sentences that agents know; other words for it go unnoticed. */
-export const contextTooLong = (contextTokens: number, promptTokens: number): BerthError =>
+export const contextTooLong = (
+  contextTokens: number,
+  promptTokens: number,
+  param: 'messages' | 'prompt' | 'input' | 'documents' = 'messages',
+): BerthError =>
   berthError(
     'context_length_exceeded',
     `This model's maximum context length is ${contextTokens} tokens. ` +
-      `However, your messages resulted in ${promptTokens} tokens.`,
-    { param: 'messages', details: { contextTokens, promptTokens } },
+      `However, your ${param} resulted in ${promptTokens} tokens.`,
+    { param, details: { contextTokens, promptTokens } },
   );
+
+/** The field of a body that is its prompt. */
+function promptField(body: Buffer): 'messages' | 'prompt' | 'input' | 'documents' {
+  const scanned = topLevel(body);
+  const keys = scanned.ok ? scanned.value.entries.map(({ key }) => key) : [];
+  return (
+    (['messages', 'prompt', 'input', 'documents'] as const).find((name) => keys.includes(name)) ?? 'messages'
+  );
+}
 
 /** Words in which engines answer 500 for what is the caller's fault; every SDK would ask again for a 500. */
 const CALLERS_FAULT =
@@ -34,7 +48,7 @@ export function mapEngineError(status: number, answer: Buffer, body: Buffer): Be
   if (said.type === 'exceed_context_size_error' || /exceeds? the available context size/i.test(words)) {
     const { contextTokens, promptTokens } = said;
     if (contextTokens !== undefined && promptTokens !== undefined) {
-      return contextTooLong(contextTokens, promptTokens);
+      return contextTooLong(contextTokens, promptTokens, promptField(body));
     }
     return berthError('context_length_exceeded', `This prompt is too long for the model's context: ${words}`);
   }

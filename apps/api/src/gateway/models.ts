@@ -1,3 +1,4 @@
+import type { Ability } from '#domain/events/catalog-events.js';
 import type { ModelKey } from '#domain/ids.js';
 import type { Fleet, ServableModel } from '../fleet/fleet.js';
 
@@ -44,11 +45,29 @@ export function modelEntry(fleet: Fleet, servable: ServableModel) {
         complete: artifact.complete,
         ...(artifact.broken === undefined ? {} : { broken: artifact.broken }),
       })),
+      abilities: abilitiesOf(fleet, servable),
       aliases: model.aliases,
       workers: workers.map((id) => fleet.worker(id)?.name ?? id),
       ...(model.smoke === true ? { smoke: true } : {}),
     },
   };
+}
+
+/** What an engine must be able to do for an ability of a model to be had; others are the model's alone. */
+const NEEDED: Readonly<Partial<Record<Ability, string>>> = {
+  vision: 'vision',
+  audio: 'audio',
+  transcribe: 'audio',
+  tools: 'tools',
+};
+
+/** What its files show and some worker that has it can serve. */
+export function abilitiesOf(fleet: Fleet, { model, workers }: ServableModel): readonly Ability[] {
+  const engines = workers.flatMap((id) => fleet.worker(id)?.engines ?? []);
+  return (model.abilities ?? []).filter((ability) => {
+    const needed = NEEDED[ability];
+    return needed === undefined || engines.some((engine) => engine.capabilities.includes(needed));
+  });
 }
 
 const ownerOf = (key: ModelKey): string => (key.includes('/') ? (key.split('/')[0] ?? 'local') : 'local');

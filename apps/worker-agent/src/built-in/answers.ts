@@ -1,4 +1,4 @@
-import type { Generated, Timings } from './generate.js';
+import type { Generated, Timings, TokenLogprob } from './generate.js';
 import type { ToolCall } from './tool-calls.js';
 
 /** The shapes of OpenAI's answers, with llama-server's `timings` beside them. */
@@ -21,6 +21,32 @@ export interface Choice {
   readonly text: string;
   readonly reason: string;
   readonly calls: readonly ToolCall[];
+  readonly stopString?: string;
+  readonly logprobs?: readonly TokenLogprob[];
+}
+
+/** vLLM's name for the stop string that ended an answer; nobody else tells it. */
+const stopReason = (stopString: string | undefined) =>
+  stopString === undefined ? {} : { stop_reason: stopString };
+
+const logprobsOf = (tokens: readonly TokenLogprob[] | undefined) =>
+  tokens === undefined || tokens.length === 0 ? {} : { logprobs: { content: tokens, refusal: null } };
+
+/** The older form, of plain completions. */
+function plainLogprobs(tokens: readonly TokenLogprob[] | undefined): object | null {
+  if (tokens === undefined || tokens.length === 0) return null;
+  let offset = 0;
+  return {
+    tokens: tokens.map(({ token }) => token),
+    token_logprobs: tokens.map(({ logprob }) => logprob),
+    top_logprobs: tokens.map(({ top_logprobs: top }) =>
+      Object.fromEntries(top.map(({ token, logprob }) => [token, logprob])),
+    ),
+    text_offset: tokens.map(({ token }) => {
+      offset += token.length;
+      return offset - token.length;
+    }),
+  };
 }
 
 const callOf = ({ id, name, arguments: given }: ToolCall) => ({
@@ -33,11 +59,16 @@ const callOf = ({ id, name, arguments: given }: ToolCall) => ({
 export interface AnswerShape {
   readonly idPrefix: string;
   /** Sent before the first text; undefined when there is none. */
-  opening(head: AnswerHead): object | undefined;
-  text(head: AnswerHead, index: number, text: string): object;
+  opening(head: AnswerHead, index: number): object | undefined;
+  text(head: AnswerHead, index: number, text: string, logprobs: readonly TokenLogprob[]): object;
   /** Whole calls, one frame each: name and arguments are known only when the call is complete. */
   call(head: AnswerHead, index: number, callIndex: number, call: ToolCall): object;
-  finish(head: AnswerHead, index: number, reason: string, timings: Timings): object;
+  finish(
+    head: AnswerHead,
+    index: number,
+    choice: Pick<Choice, 'reason' | 'stopString'>,
+    timings: Timings,
+  ): object;
   /** Only for callers that asked for usage; `choices` is empty. */
   usage(head: AnswerHead, usage: object, timings: Timings): object;
   whole(head: AnswerHead, choices: readonly Choice[], usage: object, timings: Timings): object;
@@ -45,29 +76,32 @@ export interface AnswerShape {
 
 export const CHAT: AnswerShape = {
   idPrefix: 'chatcmpl-',
-  opening: (head) =>
-    chatChunk(head, [{ index: 0, delta: { role: 'assistant', content: null }, finish_reason: null }]),
-  text: (head, index, content) => chatChunk(head, [{ index, delta: { content }, finish_reason: null }]),
+  opening: (head, index) =>
+    chatChunk(head, [{ index, delta: { role: 'assistant', content: null }, finish_reason: null }]),
+  text: (head, index, content, logprobs) =>
+    chatChunk(head, [{ index, delta: { content }, ...logprobsOf(logprobs), finish_reason: null }]),
   call: (head, index, callIndex, call) =>
     chatChunk(head, [
       { index, delta: { tool_calls: [{ index: callIndex, ...callOf(call) }] }, finish_reason: null },
     ]),
-  finish: (head, index, reason, timings) => ({
-    ...chatChunk(head, [{ index, delta: {}, finish_reason: reason }]),
+  finish: (head, index, { reason, stopString }, timings) => ({
+    ...chatChunk(head, [{ index, delta: {}, finish_reason: reason, ...stopReason(stopString) }]),
     timings,
   }),
   usage: (head, usage, timings) => ({ ...chatChunk(head, []), usage, timings }),
   whole: (head, choices, usage, timings) => ({
     ...head,
     object: 'chat.completion',
-    choices: choices.map(({ text, reason, calls }, index) => ({
+    choices: choices.map(({ text, reason, calls, stopString, logprobs }, index) => ({
       index,
       message: {
         role: 'assistant',
         content: text === '' && calls.length > 0 ? null : text,
         ...(calls.length > 0 ? { tool_calls: calls.map(callOf) } : {}),
       },
+      ...logprobsOf(logprobs),
       finish_reason: reason,
+      ...stopReason(stopString),
     })),
     usage,
     timings,
@@ -83,19 +117,28 @@ const chatChunk = (head: AnswerHead, choices: readonly object[]) => ({
 export const COMPLETION: AnswerShape = {
   idPrefix: 'cmpl-',
   opening: () => undefined,
-  text: (head, index, text) => completion(head, [{ index, text, logprobs: null, finish_reason: null }]),
+  text: (head, index, text, logprobs) =>
+    completion(head, [{ index, text, logprobs: plainLogprobs(logprobs), finish_reason: null }]),
   call: () => {
     throw new Error('A plain completion calls no tool.');
   },
-  finish: (head, index, reason, timings) => ({
-    ...completion(head, [{ index, text: '', logprobs: null, finish_reason: reason }]),
+  finish: (head, index, { reason, stopString }, timings) => ({
+    ...completion(head, [
+      { index, text: '', logprobs: null, finish_reason: reason, ...stopReason(stopString) },
+    ]),
     timings,
   }),
   usage: (head, usage, timings) => ({ ...completion(head, []), usage, timings }),
   whole: (head, choices, usage, timings) => ({
     ...completion(
       head,
-      choices.map(({ text, reason }, index) => ({ index, text, logprobs: null, finish_reason: reason })),
+      choices.map(({ text, reason, stopString, logprobs }, index) => ({
+        index,
+        text,
+        logprobs: plainLogprobs(logprobs),
+        finish_reason: reason,
+        ...stopReason(stopString),
+      })),
     ),
     usage,
     timings,

@@ -6,7 +6,7 @@ import { openLlama } from './llama.js';
 import { load, processMemory, type Loaded } from './loaded.js';
 import { readPlan, slotsOf, type ChildPlan } from './plan.js';
 import type { RouteContext } from './respond.js';
-import { chat, completion, embeddings, rerank } from './routes.js';
+import { chat, completion, countTokens, embeddings, rerank } from './routes.js';
 import { createEngineServer } from './server.js';
 
 /**
@@ -89,6 +89,7 @@ function route(path: string, plan: ChildPlan, loaded: Loaded) {
   };
   const routes = {
     '/chat/completions': chat,
+    '/chat/completions/input_tokens': countTokens,
     '/completions': completion,
     '/embeddings': embeddings,
     '/rerank': rerank,

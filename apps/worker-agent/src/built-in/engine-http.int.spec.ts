@@ -150,7 +150,18 @@ describe('chat completions of the built-in engine', () => {
     ['an empty list of messages', { messages: [] }],
     ['a message that is none', { messages: ['hi'] }],
     ['an image', { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }],
-    ['more than one choice', { messages: hello, n: 2 }],
+    ['more choices than it gives', { messages: hello, n: 99 }],
+    ['a bias that is none', { messages: hello, logit_bias: { word: 1 } }],
+    ['a bias of a token that it has not', { messages: hello, logit_bias: { 99999999: 1 } }],
+    ['likely tokens without log probabilities', { messages: hello, top_logprobs: 3 }],
+    ['a choice of a tool without tools', { messages: hello, tool_choice: 'required' }],
+    ['a grammar that is none', { messages: hello, grammar: 'root ::= (' }],
+    ['the older functions', { messages: hello, functions: [{ name: 'f' }] }],
+    ['a sampler that it has not', { messages: hello, mirostat: 2 }],
+    [
+      'a schema that it cannot hold',
+      { messages: hello, response_format: { type: 'json_schema', json_schema: { schema: { not: {} } } } },
+    ],
     ['a temperature that is no number', { messages: hello, temperature: 'hot' }],
     ['a response format that does not exist', { messages: hello, response_format: { type: 'xml' } }],
   ])('answers 400 to %s', async (_what, body) => {
@@ -190,6 +201,110 @@ describe('chat completions of the built-in engine', () => {
     const text = answer.choices[0]?.message.content ?? '';
     expect(text).toMatch(/^\s*\{/);
     if (answer.choices[0]?.finish_reason === 'stop') expect(JSON.parse(text)).toHaveProperty('ok');
+  });
+
+  it('ends an answer with its JSON, and holds a grammar', async () => {
+    const ask = async (more: object) => {
+      const reply = await post(talker, '/v1/chat/completions', { messages: hello, max_tokens: 60, ...more });
+      expect(reply.status).toBe(200);
+      return ((await reply.json()) as OpenAI.ChatCompletion).choices[0]!;
+    };
+    const enumerated = { type: 'object', properties: { kind: { enum: ['a'] } } };
+    const held = await ask({
+      response_format: { type: 'json_schema', json_schema: { name: 'k', schema: enumerated } },
+    });
+    expect(held.finish_reason).toBe('stop');
+    expect(held.message.content).toMatch(/\}$/);
+    expect(JSON.parse(held.message.content!)).toEqual({ kind: 'a' });
+    expect((await ask({ grammar: 'root ::= "Hello"' })).message.content).toBe('Hello');
+  });
+
+  it('gives several choices, streamed and not', async () => {
+    const answer = await client(talker).chat.completions.create({ model: 'any', messages: hello, n: 2 });
+    const { text } = expectedText('chat-a');
+    expect(answer.choices.map(({ index, message }) => [index, message.content])).toEqual([
+      [0, text],
+      [1, text],
+    ]);
+    const frames = framesOf(
+      await (await post(talker, '/v1/chat/completions', { messages: hello, n: 2, stream: true })).text(),
+    );
+    for (const index of [0, 1]) {
+      const own = frames.flatMap(({ choices }) => choices).filter((choice) => choice['index'] === index);
+      expect(own.map(({ delta }) => (delta as { content?: string }).content ?? '').join('')).toBe(text);
+      expect(own.filter((choice) => choice['finish_reason'] !== null)).toHaveLength(1);
+    }
+  });
+
+  it('tells how likely each token was, whole, streamed and in plain completions', async () => {
+    const asked = { model: 'any', messages: hello, logprobs: true, top_logprobs: 2, temperature: 0 };
+    const answer = await client(talker).chat.completions.create(asked);
+    const tokens = answer.choices[0]?.logprobs?.content ?? [];
+    expect(tokens.map(({ token }) => token).join('')).toBe(expectedText('chat-a').text);
+    for (const { logprob, bytes, token, top_logprobs: top } of tokens) {
+      expect(logprob).toBeLessThanOrEqual(0);
+      expect(Buffer.from(bytes ?? []).toString()).toBe(token);
+      expect(top[0]?.token).toBe(token);
+    }
+    const frames = framesOf(
+      await (await post(talker, '/v1/chat/completions', { ...asked, stream: true })).text(),
+    );
+    const told = frames.flatMap(({ choices }) =>
+      choices.flatMap((c) => (c['logprobs'] as { content: { token: string }[] } | undefined)?.content ?? []),
+    );
+    expect(told.map(({ token }) => token).join('')).toBe(expectedText('chat-a').text);
+    const plain = await client(talker).completions.create({
+      model: 'any',
+      prompt: 'Hello',
+      logprobs: 1,
+      max_tokens: 3,
+    });
+    expect(plain.choices[0]?.logprobs?.tokens?.join('')).toBe(plain.choices[0]?.text);
+  });
+
+  it('says nothing that a bias forbids, and the same again with the same seed', async () => {
+    const first = { messages: hello, max_tokens: 1, temperature: 0 };
+    const tokenOf = async (more: object) => {
+      const reply = await post(talker, '/v1/chat/completions', {
+        ...first,
+        logprobs: true,
+        top_logprobs: 1,
+        ...more,
+      });
+      return ((await reply.json()) as OpenAI.ChatCompletion).choices[0]?.logprobs?.content?.[0]?.token;
+    };
+    const props = await fetch(`http://127.0.0.1:${talker.port}/props`, {
+      headers: { authorization: `Bearer ${bench.key(talker.residentId)}` },
+    });
+    const { n_vocab: vocabulary } = (await props.json()) as { n_vocab: number };
+    const half = Math.floor(vocabulary / 2);
+    const forbid = (from: number, to: number) =>
+      tokenOf({
+        logit_bias: Object.fromEntries(Array.from({ length: to - from }, (_, i) => [from + i, -100])),
+      });
+    const usual = await tokenOf({});
+    const halves = [await forbid(0, half), await forbid(half, vocabulary)];
+    // The usual token is in one of the halves, and is not said where that one is forbidden.
+    expect(halves.filter((token) => token === usual)).toHaveLength(1);
+    const free = { messages: hello, temperature: 5, top_k: 0, min_p: 0, top_p: 1, max_tokens: 12, seed: 7 };
+    const said = async () =>
+      ((await (await post(talker, '/v1/chat/completions', free)).json()) as OpenAI.ChatCompletion).choices[0]
+        ?.message.content;
+    expect(await said()).toBe(await said());
+  });
+
+  it('counts the tokens of a chat without answering it', async () => {
+    const counted = await post(talker, '/v1/chat/completions/input_tokens', { messages: hello });
+    const answer = await client(talker).chat.completions.create({ model: 'any', messages: hello });
+    expect(await counted.json()).toHaveProperty('input_tokens', answer.usage?.prompt_tokens);
+  });
+
+  it('says which stop string ended an answer', async () => {
+    const reply = await post(talker, '/v1/chat/completions', { messages: hello, stop: ['never', 'first'] });
+    expect(((await reply.json()) as Frame).choices[0]).toMatchObject({
+      finish_reason: 'stop',
+      stop_reason: 'first',
+    });
   });
 
   it('frees the slot of a client that leaves in mid-stream', async () => {
@@ -270,6 +385,32 @@ describe('chat completions of the built-in engine', () => {
     expect(message.tool_calls).toHaveLength(1);
     expect(message.tool_calls?.[0]).toMatchObject({ function: { name: 'get_berth' } });
   });
+
+  it.each([['required'], [{ type: 'function', function: { name: 'get_berth' } }]] as const)(
+    'calls a tool when it must: %j',
+    async (choice) => {
+      const schema = {
+        type: 'object',
+        properties: { name: { type: 'string', maxLength: 3 } },
+        required: ['name'],
+      };
+      const other = { type: 'function' as const, function: { name: 'other', parameters: schema } };
+      const answer = await client(talker).chat.completions.create({
+        model: 'any',
+        messages: hello,
+        tools: [other, { type: 'function', function: { name: 'get_berth', parameters: schema } }],
+        tool_choice: choice,
+        parallel_tool_calls: false,
+        temperature: 0,
+        max_completion_tokens: 200,
+      });
+      const [call] = answer.choices[0]?.message.tool_calls ?? [];
+      if (call?.type !== 'function') throw new Error('no call');
+      if (choice !== 'required') expect(call.function.name).toBe('get_berth');
+      expect(JSON.parse(call.function.arguments)).toHaveProperty('name');
+      expect(answer.choices[0]?.finish_reason).toBe('tool_calls');
+    },
+  );
 
   it('answers in words after the tool has', async () => {
     const answer = await client(talker).chat.completions.create({

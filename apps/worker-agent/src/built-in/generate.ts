@@ -5,6 +5,7 @@ import {
   type LlamaGrammar,
   type LlamaModel,
   type SequenceEvaluateOptions,
+  TokenBias,
   type Token,
 } from 'node-llama-cpp';
 import { badRequest, tooLong } from './failure.js';
@@ -27,11 +28,24 @@ export interface Timings {
 
 export interface Generated {
   readonly finishReason: 'stop' | 'length';
+  /** The stop string that ended it. */
+  readonly stopString?: string;
   readonly promptTokens: number;
   readonly cachedTokens: number;
   readonly completionTokens: number;
   readonly timings: Timings;
 }
+
+/** How likely a token was, and which others were likely; text and bytes of each. */
+export interface TokenLogprob {
+  readonly token: string;
+  readonly logprob: number;
+  readonly bytes: readonly number[];
+  readonly top_logprobs: readonly Omit<TokenLogprob, 'top_logprobs'>[];
+}
+
+/** Text as it comes, with what is known of its tokens. */
+export type OnText = (text: string, logprobs: readonly TokenLogprob[]) => void | Promise<void>;
 
 export interface Generator {
   readonly model: LlamaModel;
@@ -54,7 +68,7 @@ export async function generate(
   request: SamplingRequest,
   grammar: LlamaGrammar | undefined,
   signal: AbortSignal,
-  onText: (text: string) => void | Promise<void>,
+  onText: OnText,
 ): Promise<Generated> {
   if (prompt.length === 0) throw badRequest('The prompt has no tokens.');
   if (prompt.length >= engine.contextTokens) throw tooLong(prompt.length, engine.contextTokens);
@@ -73,7 +87,7 @@ async function onSlot(
   request: SamplingRequest,
   grammar: LlamaGrammar | undefined,
   signal: AbortSignal,
-  onText: (text: string) => void | Promise<void>,
+  onText: OnText,
 ): Promise<Generated> {
   const startedAt = performance.now();
   const cachedTokens = await reusePrefix(sequence, prompt);
@@ -89,14 +103,22 @@ async function onSlot(
   const stops = new StopStrings(request.stop);
   const generated: Token[] = [];
   let finishReason: 'stop' | 'length' = 'length';
+  let stopString: string | undefined;
+  let untold: TokenLogprob[] = [];
   let firstTokenAt = startedAt;
   const say = async (piece: string) => {
-    if (piece !== '') await onText(piece);
+    if (piece === '') return;
+    const told = untold;
+    untold = [];
+    await onText(piece, told);
   };
 
   if (budget > 0) {
     const options = samplerOptions(engine.model, request, grammar, generated);
-    for await (const token of sequence.evaluate(rest, options)) {
+    const { topLogprobs } = request;
+    const wanted = topLogprobs !== undefined;
+    const evaluated = sequence.evaluateWithMetadata(rest, { probabilities: wanted as true }, options);
+    for await (const { token, probabilities } of evaluated) {
       if (generated.length === 0) firstTokenAt = performance.now();
       generated.push(token);
       signal.throwIfAborted();
@@ -104,22 +126,29 @@ async function onSlot(
         finishReason = 'stop';
         break;
       }
+      if (topLogprobs !== undefined) {
+        untold.push(logprobOf(engine.model, token, probabilities, topLogprobs));
+      }
       const out = stops.push(text.push(token));
       await say(out.text);
       if (out.stopped) {
         finishReason = 'stop';
+        stopString = out.stop;
         break;
       }
       if (generated.length >= budget) break;
     }
     const out = stops.push(text.flush());
     await say(out.text);
-    if (out.stopped) finishReason = 'stop';
-    else await say(stops.flush());
+    if (out.stopped) {
+      finishReason = 'stop';
+      stopString = out.stop;
+    } else await say(stops.flush());
   }
   const promptN = prompt.length - cachedTokens;
   return {
     finishReason,
+    ...(stopString === undefined ? {} : { stopString }),
     promptTokens: prompt.length,
     cachedTokens,
     completionTokens: generated.length,
@@ -151,13 +180,32 @@ async function reusePrefix(sequence: LlamaContextSequence, prompt: readonly Toke
   return sequence.nextTokenIndex;
 }
 
+/** The engine gives the probabilities that it sampled from: after the temperature and the filters. */
+function logprobOf(
+  model: LlamaModel,
+  token: Token,
+  probabilities: ReadonlyMap<Token, number> | undefined,
+  top: number,
+): TokenLogprob {
+  const told = (id: Token, probability: number) => {
+    const text = model.detokenize([id], true);
+    return { token: text, logprob: Math.log(Math.max(probability, 1e-30)), bytes: [...Buffer.from(text)] };
+  };
+  const likeliest = [...(probabilities ?? [])].sort((a, b) => b[1] - a[1]).slice(0, top);
+  return {
+    ...told(token, probabilities?.get(token) ?? 1),
+    top_logprobs: likeliest.map(([id, probability]) => told(id, probability)),
+  };
+}
+
 function samplerOptions(
   model: LlamaModel,
   request: SamplingRequest,
   grammar: LlamaGrammar | undefined,
   generated: readonly Token[],
 ): SequenceEvaluateOptions {
-  const penalised = request.frequencyPenalty !== 0 || request.presencePenalty !== 0;
+  const { repeatPenalty, repeatLastTokens } = request;
+  const penalised = request.frequencyPenalty !== 0 || request.presencePenalty !== 0 || repeatPenalty !== 1;
   return {
     temperature: request.temperature,
     topK: request.topK,
@@ -168,17 +216,31 @@ function samplerOptions(
     ...(grammar === undefined
       ? {}
       : { grammarEvaluationState: new LlamaGrammarEvaluationState({ model, grammar }) }),
+    ...(request.bias.size === 0 ? {} : { tokenBias: biasOf(model, request.bias) }),
     ...(penalised
       ? {
           repeatPenalty: {
-            punishTokens: () => [...generated],
-            penalty: 1,
+            punishTokens: () =>
+              repeatLastTokens === 0
+                ? []
+                : generated.slice(repeatLastTokens < 0 ? -MOST_PUNISHED : -repeatLastTokens),
+            maxPunishTokens: repeatLastTokens < 0 ? MOST_PUNISHED : Math.min(MOST_PUNISHED, repeatLastTokens),
+            penalty: repeatPenalty,
             frequencyPenalty: request.frequencyPenalty,
             presencePenalty: request.presencePenalty,
           },
         }
       : {}),
   };
+}
+
+/** The library sets memory aside for as many. */
+const MOST_PUNISHED = 4096;
+
+function biasOf(model: LlamaModel, wanted: ReadonlyMap<number, number>): TokenBias {
+  const out = TokenBias.for(model);
+  for (const [token, logit] of wanted) out.set(token as Token, logit === -Infinity ? 'never' : { logit });
+  return out;
 }
 
 function timings(

@@ -21,16 +21,40 @@ export interface SamplingRequest {
   readonly frequencyPenalty: number;
   readonly presencePenalty: number;
   readonly seed?: number;
+  /** 1: off. */
+  readonly repeatPenalty: number;
+  /** How many of the last tokens are penalised; -1: all. */
+  readonly repeatLastTokens: number;
   readonly stop: readonly string[];
   readonly format: ResponseFormat;
+  /** Answers per prompt. */
+  readonly choices: number;
+  /** How many of the likeliest tokens are told with each; absent: no log probabilities. */
+  readonly topLogprobs?: number;
+  /** Added to the logits of tokens; -Infinity forbids one. */
+  readonly bias: ReadonlyMap<number, number>;
 }
 
 export type ResponseFormat =
-  { readonly kind: 'text' } | { readonly kind: 'json' } | { readonly kind: 'schema'; readonly schema: Json };
+  | { readonly kind: 'text' }
+  | { readonly kind: 'json' }
+  | { readonly kind: 'schema'; readonly schema: Json; readonly field: string }
+  | { readonly kind: 'grammar'; readonly text: string };
+
+export interface ChatTool {
+  readonly name: string;
+  readonly parameters?: Json;
+}
+
+export type ToolChoice = 'auto' | 'none' | 'required' | { readonly name: string };
 
 export interface ChatRequest extends SamplingRequest {
   readonly messages: readonly ChatMessage[];
+  /** As they came: the template prints them. */
   readonly tools: readonly unknown[];
+  readonly callable: readonly ChatTool[];
+  readonly toolChoice: ToolChoice;
+  readonly parallelCalls: boolean;
   readonly templateArguments: Json;
 }
 
@@ -89,15 +113,27 @@ function stops(body: Json): readonly string[] {
 }
 
 function responseFormat(body: Json): ResponseFormat {
+  const { grammar, json_schema: own } = body;
+  if (grammar !== undefined && grammar !== null && grammar !== '') {
+    if (typeof grammar !== 'string') throw badRequest('"grammar" must be a text in GBNF.', 'grammar');
+    return { kind: 'grammar', text: grammar };
+  }
+  if (own !== undefined && own !== null)
+    return { kind: 'schema', schema: asObjectOf(own, 'json_schema'), field: 'json_schema' };
   const format = body['response_format'];
   if (format === undefined || format === null) return { kind: 'text' };
   const { type, json_schema: named, schema: bare } = asObjectOf(format, 'response_format');
   if (type === 'text') return { kind: 'text' };
   if (type === 'json_object' && (bare === undefined || bare === null)) return { kind: 'json' };
-  if (type === 'json_object') return { kind: 'schema', schema: asObjectOf(bare, 'response_format.schema') };
+  if (type === 'json_object')
+    return { kind: 'schema', schema: asObjectOf(bare, 'response_format.schema'), field: 'response_format' };
   if (type === 'json_schema') {
     const schema = asObjectOf(named, 'response_format.json_schema')['schema'];
-    return { kind: 'schema', schema: asObjectOf(schema, 'response_format.json_schema.schema') };
+    return {
+      kind: 'schema',
+      schema: asObjectOf(schema, 'response_format.json_schema.schema'),
+      field: 'response_format',
+    };
   }
   throw badRequest('"response_format.type" must be text, json_object or json_schema.', 'response_format');
 }
@@ -109,11 +145,84 @@ function asObjectOf(value: unknown, name: string): Json {
   return value as Json;
 }
 
+/** What other engines do and this one cannot, with the value that asks for nothing. */
+const NEUTRAL: Readonly<Record<string, readonly unknown[]>> = {
+  functions: [],
+  function_call: ['none', 'auto'],
+  web_search_options: [],
+  audio: [],
+  mirostat: [0],
+  typical_p: [1],
+  tfs_z: [1],
+  dynatemp_range: [0],
+  xtc_probability: [0],
+  dry_multiplier: [0],
+  ignore_eos: [false],
+  lora: [],
+  adapter: [],
+  n_probs: [0],
+  guided_json: [],
+  guided_regex: [],
+  guided_grammar: [],
+};
+
+/** @throws RequestError for a field that asks for what this engine would have to leave out without a word. */
+function refuseUnsupported(body: Json): void {
+  for (const [name, neutral] of Object.entries(NEUTRAL)) {
+    const value = body[name];
+    if (value === undefined || value === null || neutral.includes(value)) continue;
+    if (Array.isArray(value) && value.length === 0) continue;
+    throw badRequest(`This engine does not support "${name}".`, name);
+  }
+}
+
+const MOST_CHOICES = 16;
+/** OpenAI's bounds of a bias: at them a token is as good as forbidden, or alone. */
+const MOST_BIAS = 100;
+
+function bias(body: Json): ReadonlyMap<number, number> {
+  const given = body['logit_bias'];
+  const out = new Map<number, number>();
+  if (given === undefined || given === null) return out;
+  const shape = () =>
+    badRequest(
+      `"logit_bias" must be an object of token ids with numbers from -${MOST_BIAS} to ${MOST_BIAS}.`,
+      'logit_bias',
+    );
+  // llama.cpp takes pairs as well.
+  const pairs: readonly unknown[] = Array.isArray(given)
+    ? given
+    : Object.entries(asObjectOf(given, 'logit_bias'));
+  for (const pair of pairs) {
+    const [token, value] = Array.isArray(pair) ? (pair as unknown[]) : [];
+    const id = typeof token === 'string' && /^\d+$/.test(token) ? Number(token) : token;
+    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0) throw shape();
+    if (value === false) out.set(id, -Infinity);
+    else if (typeof value === 'number' && Math.abs(value) <= MOST_BIAS) {
+      out.set(id, value === -MOST_BIAS ? -Infinity : value);
+    } else throw shape();
+  }
+  return out;
+}
+
+/** Chat asks by a flag and a number beside it, plain completions by the number alone. */
+function topLogprobs(body: Json): number | undefined {
+  const { logprobs } = body;
+  if (typeof logprobs === 'number') return whole(body, 'logprobs', 0, 20);
+  if (logprobs !== undefined && logprobs !== null && typeof logprobs !== 'boolean') {
+    throw badRequest('"logprobs" must be true, false, or in plain completions a number.', 'logprobs');
+  }
+  const top = whole(body, 'top_logprobs', 0, 20);
+  if (logprobs === true) return top ?? 0;
+  if (top !== undefined && top > 0)
+    throw badRequest('"top_logprobs" needs "logprobs": true.', 'top_logprobs');
+  return undefined;
+}
+
 /** Defaults are llama-server's, so that a model answers alike on either engine. */
 export function readSampling(body: Json): SamplingRequest {
-  const n = whole(body, 'n', 1);
-  if (n !== undefined && n > 1)
-    throw badRequest('This engine gives one choice per request: "n" must be 1.', 'n');
+  refuseUnsupported(body);
+  const top = topLogprobs(body);
   const maxTokens = whole(body, 'max_completion_tokens', -1) ?? whole(body, 'max_tokens', -1);
   const options = body['stream_options'];
   const seed = whole(body, 'seed', Number.MIN_SAFE_INTEGER);
@@ -129,8 +238,13 @@ export function readSampling(body: Json): SamplingRequest {
     frequencyPenalty: number(body, 'frequency_penalty', -2, 2) ?? 0,
     presencePenalty: number(body, 'presence_penalty', -2, 2) ?? 0,
     ...(seed === undefined || seed < 0 ? {} : { seed: seed % 2 ** 32 }),
+    repeatPenalty: number(body, 'repeat_penalty', 0, 10) ?? 1,
+    repeatLastTokens: whole(body, 'repeat_last_n', -1) ?? 64,
     stop: stops(body),
     format: responseFormat(body),
+    choices: whole(body, 'n', 1, MOST_CHOICES) ?? 1,
+    ...(top === undefined ? {} : { topLogprobs: top }),
+    bias: bias(body),
   };
 }
 
@@ -144,12 +258,54 @@ export function readChat(body: Json): ChatRequest {
     throw badRequest('"tools" must be an array.', 'tools');
   }
   const given = body['chat_template_kwargs'];
+  const callable = Array.isArray(tools) ? tools.map(tool) : [];
+  const choice = toolChoice(body, callable);
+  const sampling = readSampling(body);
+  if (choice !== 'auto' && choice !== 'none' && sampling.format.kind !== 'text') {
+    throw badRequest('A call that is required and a response format cannot both hold.', 'response_format');
+  }
+  const parallel = body['parallel_tool_calls'];
+  if (parallel !== undefined && parallel !== null && typeof parallel !== 'boolean') {
+    throw badRequest('"parallel_tool_calls" must be true or false.', 'parallel_tool_calls');
+  }
   return {
-    ...readSampling(body),
+    ...sampling,
     messages: messages.map(message),
-    tools: Array.isArray(tools) && body['tool_choice'] !== 'none' ? (tools as readonly unknown[]) : [],
+    tools: Array.isArray(tools) && choice !== 'none' ? (tools as readonly unknown[]) : [],
+    callable,
+    toolChoice: choice,
+    parallelCalls: parallel !== false,
     templateArguments: given === undefined || given === null ? {} : asObjectOf(given, 'chat_template_kwargs'),
   };
+}
+
+function tool(value: unknown, index: number): ChatTool {
+  const where = `tools[${index}]`;
+  const called = asObjectOf(asObjectOf(value, where)['function'], `${where}.function`);
+  const { name, parameters } = called;
+  if (typeof name !== 'string' || name === '') {
+    throw badRequest(`"${where}.function.name" must be a text.`, 'tools');
+  }
+  return parameters === undefined || parameters === null
+    ? { name }
+    : { name, parameters: asObjectOf(parameters, `${where}.function.parameters`) };
+}
+
+function toolChoice(body: Json, tools: readonly ChatTool[]): ToolChoice {
+  const choice = body['tool_choice'];
+  if (choice === undefined || choice === null) return 'auto';
+  if (choice === 'auto' || choice === 'none') return choice;
+  const shape = () =>
+    badRequest('"tool_choice" must be auto, none, required, or name a function of "tools".', 'tool_choice');
+  if (choice === 'required') {
+    if (tools.length === 0)
+      throw badRequest('"tool_choice" is required and there are no "tools".', 'tool_choice');
+    return 'required';
+  }
+  if (typeof choice !== 'object') throw shape();
+  const { name } = asObjectOf(asObjectOf(choice, 'tool_choice')['function'], 'tool_choice.function');
+  if (typeof name !== 'string' || !tools.some((each) => each.name === name)) throw shape();
+  return { name };
 }
 
 function message(value: unknown, index: number): ChatMessage {

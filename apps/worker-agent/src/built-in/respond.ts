@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { LlamaGrammar, Token } from 'node-llama-cpp';
 import { type AnswerHead, type AnswerShape, type Choice, sumGenerated, usageOf } from './answers.js';
 import { badRequest, notSupported, tooLong } from './failure.js';
-import { generate, type Generated, type Generator } from './generate.js';
+import { generate, type Generated, type Generator, type TokenLogprob } from './generate.js';
+import { formatGrammar } from './grammars.js';
 import type { Loaded } from './loaded.js';
-import type { ResponseFormat, SamplingRequest } from './requests.js';
+import type { SamplingRequest } from './requests.js';
 import { type Piece, type ToolCall, ToolCallText } from './tool-calls.js';
 
 /** Where a streamed answer goes; resolves when the client can take more. */
@@ -31,17 +32,30 @@ export interface RouteContext {
   readonly fingerprint: string;
 }
 
-/** Generates for each prompt and answers in the given shape, whole or streamed. */
+export interface Tools {
+  /** Holds the answer to calls; absent where the model may choose. */
+  readonly grammar?: LlamaGrammar;
+  /** Calls are looked for only where tools were given: elsewhere the same marks are the model's text. */
+  readonly given: boolean;
+}
+
+/** Generates for each prompt, as many answers as are asked for, and gives them in one shape, whole or streamed. */
 export async function respond(
   context: RouteContext,
   exchange: Exchange,
   shape: AnswerShape,
   request: SamplingRequest,
   prompts: readonly (readonly Token[])[],
-  withTools: boolean,
+  tools: Tools,
 ): Promise<Answer> {
   const { loaded } = context;
   if (loaded.serving.kind !== 'chat') throw notSupported(loaded.serving.kind, 'text generation');
+  const vocabulary = loaded.model.fileInfo.metadata.tokenizer.ggml.tokens.length;
+  for (const token of request.bias.keys()) {
+    if (token >= vocabulary) {
+      throw badRequest(`Token ${token} is outside of the vocabulary of ${vocabulary}.`, 'logit_bias');
+    }
+  }
   for (const prompt of prompts) {
     if (prompt.length >= loaded.contextTokens) throw tooLong(prompt.length, loaded.contextTokens);
   }
@@ -57,65 +71,43 @@ export async function respond(
     contextTokens: loaded.contextTokens,
     microBatch: context.microBatch,
   };
-  const grammar = await grammarFor(loaded, request.format);
-
-  // Calls are looked for only where tools were given: elsewhere the same marks are the model's text.
-  const run = async (
-    prompt: readonly Token[],
-    onPiece: (piece: Piece) => void | Promise<void>,
-  ): Promise<{ part: Generated; reason: string }> => {
-    if (!withTools) {
-      const part = await generate(engine, prompt, request, grammar, exchange.signal, (text) =>
-        onPiece({ kind: 'text', text }),
-      );
-      return { part, reason: part.finishReason };
-    }
-    const reader = new ToolCallText();
+  const grammar = tools.grammar ?? (await formatGrammar(loaded.llama, request.format));
+  const run = async (index: number, onPiece: OnPiece): Promise<{ part: Generated; reason: string }> => {
+    const prompt = prompts[Math.floor(index / request.choices)] ?? [];
+    const sampled = withOwnSeed(request, index % request.choices);
+    const reader = tools.given ? new ToolCallText() : undefined;
     let calls = 0;
-    const give = async (pieces: readonly Piece[]) => {
-      for (const piece of pieces) {
-        if (piece.kind === 'call') calls += 1;
-        await onPiece(piece);
+    const part = await generate(engine, prompt, sampled, grammar, exchange.signal, async (text, logprobs) => {
+      if (!reader) {
+        await onPiece({ kind: 'text', text }, logprobs);
+        return;
       }
-    };
-    const part = await generate(engine, prompt, request, grammar, exchange.signal, (text) =>
-      give(reader.push(text)),
-    );
-    await give(reader.flush());
+      for (const piece of reader.push(text)) {
+        if (piece.kind === 'call') calls += 1;
+        await onPiece(piece, logprobs);
+      }
+    });
+    for (const piece of reader?.flush() ?? []) await onPiece(piece, []);
     return { part, reason: calls > 0 && part.finishReason === 'stop' ? 'tool_calls' : part.finishReason };
   };
 
-  const parts: Generated[] = [];
-  if (!request.stream) {
-    const choices: Choice[] = [];
-    for (const prompt of prompts) {
-      let text = '';
-      const calls: ToolCall[] = [];
-      const { part, reason } = await run(prompt, (piece) => {
-        if (piece.kind === 'text') text += piece.text;
-        else calls.push(piece.call);
-      });
-      choices.push({ text, reason, calls });
-      parts.push(part);
-    }
-    const sum = sumGenerated(parts);
-    return shape.whole(head, choices, usageOf(sum), sum.timings);
-  }
-
+  const answers = prompts.length * request.choices;
+  if (!request.stream) return whole(head, shape, answers, run);
   const frames = exchange.stream();
-  const opening = shape.opening(head);
-  if (opening) await frames.send(opening);
-  for (const [index, prompt] of prompts.entries()) {
+  const parts: Generated[] = [];
+  for (let index = 0; index < answers; index += 1) {
+    const opening = shape.opening(head, index);
+    if (opening) await frames.send(opening);
     let callIndex = 0;
-    const { part, reason } = await run(prompt, (piece) =>
+    const { part, reason } = await run(index, (piece, logprobs) =>
       frames.send(
         piece.kind === 'text'
-          ? shape.text(head, index, piece.text)
+          ? shape.text(head, index, piece.text, logprobs)
           : shape.call(head, index, callIndex++, piece.call),
       ),
     );
     parts.push(part);
-    await frames.send(shape.finish(head, index, reason, part.timings));
+    await frames.send(shape.finish(head, index, { reason, ...stopOf(part) }, part.timings));
   }
   const sum = sumGenerated(parts);
   if (request.includeUsage) await frames.send(shape.usage(head, usageOf(sum), sum.timings));
@@ -123,14 +115,33 @@ export async function respond(
   return undefined;
 }
 
-async function grammarFor(loaded: Loaded, format: ResponseFormat): Promise<LlamaGrammar | undefined> {
-  if (format.kind === 'text') return undefined;
-  if (format.kind === 'json') return loaded.llama.getGrammarFor('json');
-  try {
-    // The library infers a type from a schema that is known when it compiles; this one is checked when it runs.
-    return await loaded.llama.createGrammarForJsonSchema(format.schema as { readonly type: 'object' });
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw badRequest(`The JSON schema cannot be turned into a grammar: ${why}`, 'response_format');
+type OnPiece = (piece: Piece, logprobs: readonly TokenLogprob[]) => void | Promise<void>;
+type Run = (index: number, onPiece: OnPiece) => Promise<{ part: Generated; reason: string }>;
+
+async function whole(head: AnswerHead, shape: AnswerShape, answers: number, run: Run): Promise<Answer> {
+  const parts: Generated[] = [];
+  const choices: Choice[] = [];
+  for (let index = 0; index < answers; index += 1) {
+    let text = '';
+    const calls: ToolCall[] = [];
+    const logprobs: TokenLogprob[] = [];
+    const { part, reason } = await run(index, (piece, told) => {
+      if (piece.kind === 'text') {
+        text += piece.text;
+        logprobs.push(...told);
+      } else calls.push(piece.call);
+    });
+    choices.push({ text, reason, calls, logprobs, ...stopOf(part) });
+    parts.push(part);
   }
+  const sum = sumGenerated(parts);
+  return shape.whole(head, choices, usageOf(sum), sum.timings);
 }
+
+const stopOf = ({ stopString }: Generated) => (stopString === undefined ? {} : { stopString });
+
+/** Several answers to one prompt with one seed would be the same answer several times. */
+const withOwnSeed = (request: SamplingRequest, choice: number): SamplingRequest =>
+  request.seed === undefined || choice === 0
+    ? request
+    : { ...request, seed: (request.seed + choice) % 2 ** 32 };

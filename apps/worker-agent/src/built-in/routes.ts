@@ -2,22 +2,29 @@ import type { Token } from 'node-llama-cpp';
 import { CHAT, COMPLETION } from './answers.js';
 import { withBeginning } from './chat-prompt.js';
 import { badRequest, notSupported, tooLong } from './failure.js';
+import { callGrammar } from './grammars.js';
 import type { Loaded } from './loaded.js';
 import { asObject, type Prompt, readChat, readCompletion, readEmbedding, readRerank } from './requests.js';
 import { respond, type Answer, type Exchange, type RouteContext } from './respond.js';
 
-export function chat(context: RouteContext, exchange: Exchange): Promise<Answer> {
-  const { serving } = context.loaded;
+export async function chat(context: RouteContext, exchange: Exchange): Promise<Answer> {
+  const { serving, llama } = context.loaded;
   if (serving.kind !== 'chat') throw notSupported(serving.kind, 'chat completions');
   const request = readChat(asObject(exchange.body));
-  return respond(
-    context,
-    exchange,
-    CHAT,
-    request,
-    [serving.prompt.tokens(request)],
-    request.tools.length > 0,
-  );
+  const { tools, callable, toolChoice, parallelCalls } = request;
+  const grammar = await callGrammar(llama, callable, toolChoice, parallelCalls);
+  return respond(context, exchange, CHAT, request, [serving.prompt.tokens(request)], {
+    given: tools.length > 0,
+    ...(grammar === undefined ? {} : { grammar }),
+  });
+}
+
+/** What a chat would take of the context, without a word of answer. */
+export function countTokens(context: RouteContext, exchange: Exchange): Promise<Answer> {
+  const { serving } = context.loaded;
+  if (serving.kind !== 'chat') throw notSupported(serving.kind, 'chat completions');
+  const { length } = serving.prompt.tokens(readChat(asObject(exchange.body)));
+  return Promise.resolve({ object: 'response.input_tokens', input_tokens: length });
 }
 
 export function completion(context: RouteContext, exchange: Exchange): Promise<Answer> {
@@ -29,7 +36,7 @@ export function completion(context: RouteContext, exchange: Exchange): Promise<A
       ? withBeginning(model, model.tokenize(prompt, true))
       : tokenIds(context.loaded, prompt),
   );
-  return respond(context, exchange, COMPLETION, request, prompts, false);
+  return respond(context, exchange, COMPLETION, request, prompts, { given: false });
 }
 
 function tokenIds(loaded: Loaded, ids: readonly number[]): Token[] {

@@ -53,16 +53,17 @@ export class StopStrings {
 
   constructor(private readonly stops: readonly string[]) {}
 
-  push(text: string): { text: string; stopped: boolean } {
+  push(text: string): { text: string; stopped: boolean; stop?: string } {
     const all = this.#held + text;
     let first = -1;
+    let found = '';
     for (const stop of this.stops) {
       const at = all.indexOf(stop);
-      if (at >= 0 && (first < 0 || at < first)) first = at;
+      if (at >= 0 && (first < 0 || at < first)) [first, found] = [at, stop];
     }
     if (first >= 0) {
       this.#held = '';
-      return { text: all.slice(0, first), stopped: true };
+      return { text: all.slice(0, first), stopped: true, stop: found };
     }
     const keep = this.#longestBeginning(all);
     this.#held = all.slice(all.length - keep);

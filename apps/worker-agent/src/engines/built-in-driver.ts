@@ -57,7 +57,11 @@ export class BuiltInDriver implements EngineDriver {
         throw new Error(`${script('child.js')} is missing; build Berth first (npm run build)`);
       }
       await this.#loadOnce();
-      return { kind: this.kind, ...builtInVersion(), capabilities: ['chat', 'embedding', 'rerank', 'slots'] };
+      return {
+        kind: this.kind,
+        ...builtInVersion(),
+        capabilities: ['chat', 'embedding', 'rerank', 'slots', 'tools'],
+      };
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       this.options.log.error({ engine: this.kind }, `the built-in engine cannot be used: ${why}`);

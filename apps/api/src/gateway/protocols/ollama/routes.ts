@@ -3,6 +3,7 @@ import { type BerthError, berthError } from '#domain/errors.js';
 import type { Fleet } from '../../../fleet/fleet.js';
 import { sendJson, statusOf } from '../../answers.js';
 import { readBody } from '../../body.js';
+import { abilitiesOf } from '../../models.js';
 import { resolveTagged, unknownModel } from '../../resolve.js';
 import { parsedObject, textOf } from '../json.js';
 import { bad } from '../protocol.js';
@@ -56,7 +57,7 @@ export async function answerShow(
   const all = [...models.values()].map(({ model }) => model);
   const found = resolveTagged(all, name);
   const servable = found && models.get(found.modelKey);
-  if (servable) sendJson(res, 200, show(servable), headers);
+  if (servable) sendJson(res, 200, show(servable, abilitiesOf(fleet, servable)), headers);
   else fail(unknownModel(name, models));
 }
 

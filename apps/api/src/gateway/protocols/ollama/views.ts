@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Ability } from '#domain/events/catalog-events.js';
 import type { ModelKind } from '#domain/placement-terms.js';
 import type { Fleet, ServableModel } from '../../../fleet/fleet.js';
 import type { Json } from '../json.js';
@@ -79,8 +80,15 @@ const KIND_ABILITIES: Readonly<Partial<Record<ModelKind, readonly string[]>>> = 
   embedding: ['embedding'],
 };
 
+/** Ollama's names of them; it knows no others. */
+const ABILITY_NAMES: Readonly<Partial<Record<Ability, string>>> = {
+  tools: 'tools',
+  vision: 'vision',
+  reasoning: 'thinking',
+};
+
 /** `/api/show`: what a client asks before it offers a model. */
-export function show(servable: ServableModel): Json {
+export function show(servable: ServableModel, abilities: readonly Ability[]): Json {
   const { model, foundAtMs } = servable;
   const geometry = model.artifacts[0]?.geometry;
   const architecture = geometry?.architecture ?? 'unknown';
@@ -98,7 +106,10 @@ export function show(servable: ServableModel): Json {
       [`${architecture}.embedding_length`]: geometry?.embeddingLength ?? 0,
       [`${architecture}.block_count`]: geometry?.blocks.length ?? 0,
     },
-    capabilities: [...(KIND_ABILITIES[model.kind] ?? []), ...(geometry?.abilities ?? [])],
+    capabilities: [
+      ...(KIND_ABILITIES[model.kind] ?? []),
+      ...abilities.flatMap((ability) => ABILITY_NAMES[ability] ?? []),
+    ],
     modified_at: new Date(foundAtMs).toISOString(),
   };
 }
