@@ -1,0 +1,177 @@
+import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import type { CallEvent } from '#domain/events/call-events.js';
+import type { HistoryEvent } from '#domain/events/history-events.js';
+import type { PlacementDecidedData, WorkerEvent } from '#domain/events/worker-events.js';
+import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
+import { apiId, callId, type DeviceId, type ModelKey, type ResidentId, workerId } from '#domain/ids.js';
+import { placementClassOf } from '#domain/placement-terms.js';
+import { evolveWorker } from '#domain/worker/evolve.js';
+import type { WorkerState } from '#domain/worker/state.js';
+import { initialWorker } from '#domain/worker/evolve.js';
+import type { BerthFleet } from './berth-fleet.js';
+import { onCard } from './berth-fleet.js';
+import type { CallOutcome, SimCall, SimModel } from './model.js';
+import { recorded } from './recorded.js';
+
+const API = apiId('simulation');
+
+/** What the api would know: the folds of the log that the simulated fleet would have written. */
+export class BerthBooks {
+  readonly calls = new Map<ModelKey, CallHistory>();
+  readonly #workers: WorkerState[];
+  readonly #histories: Map<ModelKey, PairHistory>[];
+  #events = 0;
+
+  constructor(fleet: BerthFleet) {
+    this.#workers = [...fleet.workers];
+    this.#histories = fleet.histories.map((of) => new Map(of));
+    for (const { modelKey } of fleet.models) this.calls.set(modelKey, initialCalls(modelKey));
+  }
+
+  worker(box: number): WorkerState {
+    return this.#workers[box] ?? initialWorker(workerId('nowhere'));
+  }
+
+  histories(box: number): ReadonlyMap<ModelKey, PairHistory> {
+    return this.#histories[box] ?? new Map<ModelKey, PairHistory>();
+  }
+
+  decided(box: number, data: PlacementDecidedData, nowMs: number): void {
+    this.#worker(box, nowMs, { type: 'PlacementDecided', data });
+  }
+
+  loadStarted(box: number, data: PlacementDecidedData, nowMs: number): void {
+    const { kind, build } = data.contract.engine;
+    this.#worker(box, nowMs, {
+      type: 'LoadStarted',
+      data: {
+        residentId: data.residentId,
+        decisionId: data.decisionId,
+        modelKey: data.modelKey,
+        artifact: data.artifact,
+        engine: { kind, version: '1', build },
+        arguments: [],
+        port: 0,
+        pid: 0,
+      },
+    });
+  }
+
+  /** @param bytes what the agent measured on the card */
+  ready(
+    box: number,
+    data: PlacementDecidedData,
+    deviceId: DeviceId,
+    bytes: number,
+    seconds: number,
+    nowMs: number,
+  ): void {
+    const at = new Date(nowMs).toISOString();
+    const byDevice = onCard(deviceId, bytes);
+    const { contextTokens, slots, kind, devices } = data.contract;
+    const memory = { byDevice, hostAnonymousBytes: 0, hostResidentBytes: 0 };
+    this.#worker(box, nowMs, {
+      type: 'ResidentReady',
+      data: {
+        residentId: data.residentId,
+        stagedAt: at,
+        loadedAt: at,
+        measured: { ...memory, contextTokens, slots },
+        computesOn: devices,
+        kind,
+      },
+    });
+    this.#history(box, data.modelKey, nowMs, {
+      type: 'LoadMeasured',
+      data: {
+        class: placementClassOf(data.artifact, data.contract),
+        residentId: data.residentId,
+        ...memory,
+        seconds,
+        predictedByDevice: [],
+      },
+    });
+  }
+
+  loadFailed(box: number, data: PlacementDecidedData, seconds: number, nowMs: number): void {
+    const message = 'the card had not the room that the plan needed';
+    this.#worker(box, nowMs, {
+      type: 'LoadFailed',
+      data: { residentId: data.residentId, class: 'out-of-memory', message, logTail: '', seconds },
+    });
+  }
+
+  gone(box: number, residentId: ResidentId, nowMs: number): void {
+    this.#worker(box, nowMs, {
+      type: 'ResidentEvicted',
+      data: { residentId, reason: 'room', freed: [], seconds: 0 },
+    });
+  }
+
+  arrived(call: SimCall, modelKey: ModelKey): void {
+    this.#call(modelKey, call.atMs, {
+      type: 'CallStarted',
+      data: {
+        callId: simCallId(call),
+        apiId: API,
+        modelKey,
+        endpoint: '/v1/chat/completions',
+        background: false,
+        stream: true,
+        promptBytes: 4 * call.promptTokens,
+        receivedAt: new Date(call.atMs).toISOString(),
+      },
+    });
+  }
+
+  ended(outcome: CallOutcome, model: SimModel): void {
+    const { call, startMs = call.atMs, endMs = startMs } = outcome;
+    const iso = (ms: number): string => new Date(ms).toISOString();
+    this.#call(model.modelKey, endMs, {
+      type: 'CallFinished',
+      data: {
+        callId: simCallId(call),
+        apiId: API,
+        modelKey: model.modelKey,
+        outcome: 'completed',
+        status: 200,
+        attempts: 1,
+        stamps: {
+          receivedAt: iso(call.atMs),
+          queuedAt: iso(call.atMs),
+          forwardedAt: iso(startMs),
+          firstByteAt: iso(outcome.firstByteMs ?? startMs),
+          finishedAt: iso(endMs),
+        },
+        tokens: { prompt: call.promptTokens, output: call.outputTokens },
+        timings: {
+          promptMs: call.promptTokens * model.promptMsPerToken,
+          decodeMs: Math.max(0, call.outputTokens - 1) * model.decodeMsPerToken,
+        },
+        bytesOut: 4 * call.outputTokens,
+      },
+    });
+  }
+
+  #worker(box: number, nowMs: number, event: WorkerEvent): void {
+    const state = this.worker(box);
+    this.#workers[box] = evolveWorker(state, recorded(state.revision + 1, this.#id(), nowMs, event));
+  }
+
+  #history(box: number, key: ModelKey, nowMs: number, event: HistoryEvent): void {
+    const histories = this.#histories[box];
+    const state = histories?.get(key) ?? initialHistory(this.worker(box).workerId, key);
+    histories?.set(key, evolveHistory(state, recorded(state.revision + 1, this.#id(), nowMs, event)));
+  }
+
+  #call(key: ModelKey, nowMs: number, event: CallEvent): void {
+    const state = this.calls.get(key) ?? initialCalls(key);
+    this.calls.set(key, evolveCalls(state, recorded(state.revision + 1, this.#id(), nowMs, event)));
+  }
+
+  #id(): string {
+    return `e${(this.#events += 1)}`;
+  }
+}
+
+export const simCallId = (call: SimCall): ReturnType<typeof callId> => callId(`c${call.index}`);

@@ -1,0 +1,69 @@
+import { defaultSettings } from '#placement/setting-levels.js';
+import type { HardwareName } from './hardware.js';
+import { NAMES } from './policies.js';
+import { meanSecondsOf, ratioOf, type Row, rowsOf } from './report.js';
+import type { Run } from './runs.js';
+
+export interface Verdict {
+  readonly what: string;
+  readonly figure: string;
+  readonly met: boolean;
+}
+
+/** Boxes on which W1 must be served faster than by the others. */
+export const TARGET_HARDWARE: readonly HardwareName[] = ['48', '96', '192'];
+
+/** What is to be reached on W1, and whether it is. */
+export function verdicts(runs: readonly Run[]): readonly Verdict[] {
+  return TARGET_HARDWARE.flatMap((hardware) => {
+    const rows = rowsOf(runs.filter((r) => r.workload === 'W1' && r.hardware === hardware));
+    const of = (name: string): Row | undefined => rows.find((row) => row.policy === name);
+    const berth = of(NAMES.berth);
+    const ollama = of(NAMES.ollama);
+    const lru = of(NAMES.lru);
+    if (!berth || !ollama || !lru) return [];
+    const name = berth.hardware;
+    const most = hardware === '96' ? 1.45 : hardware === '48' ? 1.29 : undefined;
+    const ratio = ratioOf(berth);
+    const refused = berth.runs.reduce((sum, r) => sum + r.metrics.refused, 0);
+    const mean = meanSecondsOf(berth);
+    const below = 1 - mean / meanSecondsOf(ollama);
+    return [
+      ...(most === undefined
+        ? []
+        : [
+            {
+              what: `${name}: load seconds at most ${most} × the bound`,
+              figure: ratio.toFixed(3),
+              met: ratio <= most,
+            },
+          ]),
+      {
+        what: `${name}: mean time to output at least 25 % below Ollama as shipped`,
+        figure: `${(100 * below).toFixed(0)} % below`,
+        met: below >= 0.25,
+      },
+      {
+        what: `${name}: mean time to output below LRU`,
+        figure: `${mean.toFixed(2)} s, LRU ${meanSecondsOf(lru).toFixed(2)} s`,
+        met: mean < meanSecondsOf(lru),
+      },
+      { what: `${name}: nothing refused`, figure: `${refused} refused`, met: refused === 0 },
+      longestWait(name, berth),
+    ];
+  });
+}
+
+/**
+ * The overdue rule bounds every wait: from `overdueAfterSeconds` on a call is next, after those overdue before it. What
+ * it then waits for is each of these in turn: their drain, and a load. So the bound is stated against `maxWaitSeconds`.
+ */
+function longestWait(name: string, berth: Row): Verdict {
+  const longest = Math.max(...berth.runs.map((r) => r.metrics.longestWaitSeconds));
+  const { maxWaitSeconds } = defaultSettings;
+  return {
+    what: `${name}: longest wait within ${maxWaitSeconds} s`,
+    figure: `${longest.toFixed(0)} s`,
+    met: longest <= maxWaitSeconds,
+  };
+}
