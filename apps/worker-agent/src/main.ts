@@ -23,8 +23,11 @@ import { project } from './agent/project.js';
 import { startReadings } from './agent/readings.js';
 import { register } from './agent/register.js';
 import { createDrivers } from './engines/index.js';
+import { watchBandwidth } from './agent/bandwidth.js';
 import { AgentLine } from './line/line.js';
+import { ReadingsLog } from './line/readings-log.js';
 import { startCatalog } from './models/catalog.js';
+import { modelRoots } from './models/roots.js';
 import { writeSmokeModel } from './agent/smoke.js';
 
 /** Facts that the log does not take within this at shutdown are told again by the next agent. */
@@ -116,9 +119,12 @@ async function start(): Promise<Running> {
     executor.fold(recorded),
   );
 
-  await register(executor.state, workerId, config, probed, facts, log);
+  const roots = modelRoots(config.models, process.env).map(({ path }) => path);
+  const gpus = await register(executor.state, workerId, config, probed, facts, log, roots);
   await adoptEngines(executor.state, { home: config.home, engines, loader, facts, log });
-  const readings = startReadings({ state: () => executor.state, engines, line, facts, log });
+  const kept = new ReadingsLog(events, workerId, log);
+  const readings = startReadings({ state: () => executor.state, engines, line, facts, log, gpus, kept });
+  const bandwidth = watchBandwidth(() => executor.state, facts, log);
   await readings.first;
 
   let fleet = initialFleet();
@@ -138,6 +144,7 @@ async function start(): Promise<Running> {
       await executor.shutDown();
       clearTimeout(giveUp);
       await readings.stop();
+      await Promise.all([kept.stop(), bandwidth.stop()]);
       line.close();
       await catalog.stop();
       await Promise.all([decisions.stop(), apis.stop()]);

@@ -246,6 +246,19 @@ class ClientEventLog implements EventLog {
     );
   }
 
+  async keepFor(stream: string, seconds: number): Promise<AppendOutcome> {
+    const bounds: EncodedEvent = {
+      id: randomUUID(),
+      type: '$metadata',
+      data: Buffer.from(JSON.stringify({ $maxAge: seconds })),
+      metadata: Buffer.from('{}'),
+    };
+    const outcome = await this.appendEncoded(`$$${stream}`, [bounds], 'no-stream');
+    if (outcome.ok || outcome.error.kind !== 'conflict') return outcome;
+    const position = { commit: 0n, prepare: 0n };
+    return { ok: true, value: { revision: outcome.error.actual, position } };
+  }
+
   async endPosition(): Promise<LogPosition | undefined> {
     const read = guardedRead('the end of the log', () =>
       this.#client.touch().readAll({ ...LEADER, direction: 'backwards', fromPosition: 'end', maxCount: 1 }),

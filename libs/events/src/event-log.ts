@@ -96,5 +96,9 @@ export interface EventLog {
   ): Subscription;
   /** Position of the newest event of the log; undefined when it is empty. */
   endPosition(): Promise<LogPosition | undefined>;
+  /**
+   * Bounds how long the events of a stream are kept (`$maxAge`). A stream that has bounds already keeps them.
+   */
+  keepFor(stream: string, seconds: number): Promise<AppendOutcome>;
   close(): Promise<void>;
 }

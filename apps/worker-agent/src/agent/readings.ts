@@ -1,15 +1,23 @@
+import type { DeviceReading } from '#domain/events/readings-events.js';
+import type { WorkerEventData } from '#domain/events/worker-events.js';
 import { RAM, type DeviceId } from '#domain/ids.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
+import { busyCores, readCpuTicks, type CpuTicks } from '../hardware/busy.js';
 import { stepForeignUse } from '../hardware/foreign-use.js';
+import type { GpuReading } from '../hardware/gpus/gpu-reading.js';
+import { GPU_EVERY_MS, GpuWatch } from '../hardware/gpus/watch-gpus.js';
 import { anonymousBytes, readMemory } from '../hardware/memory.js';
-import { readNvidia } from '../hardware/nvidia.js';
+import { listProcesses, OwnedProcesses, type ProcessEntry } from '../hardware/processes.js';
 import type { AgentLine } from '../line/line.js';
+import type { ReadingsLog } from '../line/readings-log.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter } from './facts.js';
 
 const EVERY_MS = 1000;
+/** An event names at most so many foreign processes. */
+const MOST_FOREIGN = 8;
 
 export interface ReadingsOptions {
   readonly state: () => WorkerState;
@@ -17,61 +25,110 @@ export interface ReadingsOptions {
   readonly line: AgentLine;
   readonly facts: FactWriter;
   readonly log: Logger;
+  /** Accelerators as they were found at the start. */
+  readonly gpus: readonly GpuReading[];
+  /** Where readings are kept for an hour. */
+  readonly kept: ReadingsLog;
+}
+
+/** A device as the line carries it: a figure that is not known is 0 and said to be unknown. */
+interface LineReading {
+  readonly deviceId: DeviceId;
+  readonly totalBytes: number;
+  readonly usedBytes: number;
+  readonly foreignBytes: number;
+  readonly known: boolean;
 }
 
 /**
- * Reads the devices once a second and sends the reading over the line. Only foreign use that crosses a step becomes an
- * event: it is what a decision counts with.
+ * Reads the accelerators four times a second and the rest once, and sends each reading over the line. Only foreign use
+ * that crosses a step becomes an event: it is what a decision counts with.
  */
 export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(): Promise<void> } {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
-  const hasGpus = () => o.state().devices.length > 0;
+  const watch = o.gpus.length > 0 ? new GpuWatch(o.gpus) : undefined;
+  const owned = new OwnedProcesses();
+  let owners: ReadonlyMap<number, number> = new Map();
+  let foreign: readonly ProcessEntry[] = [];
+  let before: { readonly ticks: CpuTicks; readonly ours: ReadonlyMap<number, number> } | undefined;
+  let busy: ReturnType<typeof busyCores>;
+  let host: LineReading | undefined;
 
-  const read = async (): Promise<void> => {
-    const state = o.state();
+  const readGpus = (): readonly { readonly line: LineReading; readonly gpu: GpuReading }[] =>
+    (watch?.latest() ?? []).map((gpu) => {
+      const { deviceId, totalBytes } = gpu.device;
+      const { usedBytes } = gpu;
+      const ours = usedBytes === undefined ? 0 : heldOn(gpu, owners, o.state());
+      const line = {
+        deviceId,
+        totalBytes,
+        usedBytes: usedBytes ?? 0,
+        foreignBytes: Math.max(0, (usedBytes ?? 0) - ours),
+        known: usedBytes !== undefined,
+      };
+      return { line, gpu };
+    });
+
+  const readHost = (): LineReading => {
+    const processes = listProcesses();
+    owners = owned.update(new Set(o.engines.all().map(({ pid }) => pid)), processes);
+    foreign = processes.filter(({ pid }) => !owners.has(pid));
     const memory = readMemory();
-    const ours = o.engines.all().reduce((sum, engine) => sum + (anonymousBytes(engine.pid) ?? 0), 0);
-    const devices = [
-      {
-        deviceId: RAM,
-        totalBytes: memory.totalBytes,
-        usedBytes: memory.usedBytes,
-        foreignBytes: Math.max(0, memory.usedBytes - ours),
-        known: true,
-      },
-    ];
-    if (hasGpus()) {
-      const gpus = await readNvidia();
-      for (const device of state.devices) {
-        const usedBytes = gpus?.find((g) => g.device.deviceId === device.deviceId)?.usedBytes;
-        const held = [...state.residents.values()]
-          .flatMap((r) => r.measured?.byDevice ?? [])
-          .filter((d) => d.deviceId === device.deviceId)
-          .reduce((sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes, 0);
-        devices.push({
-          deviceId: device.deviceId,
-          totalBytes: device.totalBytes,
-          usedBytes: usedBytes ?? 0,
-          foreignBytes: Math.max(0, (usedBytes ?? 0) - held),
-          known: usedBytes !== undefined,
-        });
-      }
-    }
-    for (const device of devices) {
-      if (device.known)
-        await charge(state.foreign.get(device.deviceId), device.deviceId, device.foreignBytes);
-    }
-    o.line.broadcast({ readings: { at: new Date().toISOString(), devices, cpuBusyCores: 0 } });
+    // An engine is counted even where there is no /proc to list.
+    const pids = new Set([...owners.keys(), ...o.engines.all().map(({ pid }) => pid)]);
+    const ours = [...pids].reduce((sum, pid) => sum + (anonymousBytes(pid) ?? 0), 0);
+    readBusy(processes);
+    return {
+      deviceId: RAM,
+      totalBytes: memory.totalBytes,
+      usedBytes: memory.usedBytes,
+      foreignBytes: Math.max(0, memory.usedBytes - ours),
+      known: true,
+    };
   };
 
-  const charge = async (charged: number | undefined, deviceId: DeviceId, bytes: number): Promise<void> => {
+  const readBusy = (processes: readonly ProcessEntry[]): void => {
+    const ticks = readCpuTicks();
+    if (ticks === undefined) return;
+    const ours = new Map(processes.filter(({ pid }) => owners.has(pid)).map((p) => [p.pid, p.cpuTicks]));
+    const worked = [...ours].reduce((sum, [pid, now]) => sum + now - (before?.ours.get(pid) ?? now), 0);
+    busy = before === undefined ? undefined : busyCores(before.ticks, ticks, worked);
+    before = { ticks, ours };
+  };
+
+  const send = (devices: readonly LineReading[], at: string): void => {
+    o.line.broadcast({ readings: { at, devices: [...devices], cpuBusyCores: busy?.foreign ?? 0 } });
+  };
+
+  const read = async (): Promise<void> => {
+    const read = readHost();
+    host = read;
+    const gpus = readGpus();
+    const at = new Date().toISOString();
+    for (const { line } of [{ line: read }, ...gpus]) {
+      if (line.known) await charge(line.deviceId, line.foreignBytes);
+    }
+    send([read, ...gpus.map(({ line }) => line)], at);
+    o.kept.add({
+      takenAt: at,
+      devices: [keptOf(read), ...gpus.map(({ line, gpu }) => keptOf(line, gpu))],
+      ...(busy === undefined
+        ? {}
+        : { cpuPercent: round(busy.percent), foreignBusyCores: round(busy.foreign) }),
+      swapUsedBytes: readMemory().swapUsedBytes,
+    });
+  };
+
+  const charge = async (deviceId: DeviceId, bytes: number): Promise<void> => {
+    const charged = o.state().foreign.get(deviceId);
     const step = stepForeignUse(charged, bytes);
     if (step === charged) return;
     const id = newId();
+    const processes = deviceId === RAM ? largestOf(foreign) : [];
     await o.facts.worker(
       id,
-      { type: 'ForeignUseChanged', data: { deviceId, bytes: step, processes: [] } },
+      { type: 'ForeignUseChanged', data: { deviceId, bytes: step, processes } },
       { correlationId: id, causationId: id },
     );
   };
@@ -88,12 +145,56 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     }, EVERY_MS);
   };
   let current = loop();
+  // Between two full readings the line carries the accelerators with the host as it was read last.
+  const fast =
+    watch &&
+    setInterval(() => {
+      const gpus = readGpus().map(({ line }) => line);
+      send(host === undefined ? gpus : [host, ...gpus], new Date().toISOString());
+    }, GPU_EVERY_MS).unref();
   return {
     first: current,
     stop: async () => {
       stopped = true;
       clearTimeout(timer);
+      clearInterval(fast);
+      watch?.stop();
       await current;
     },
   };
 }
+
+/** What our processes hold on a device, as the driver says; what residents were measured to hold where it does not. */
+function heldOn(gpu: GpuReading, owners: ReadonlyMap<number, number>, state: WorkerState): number {
+  const ours = gpu.processes?.filter(({ pid }) => owners.has(pid)) ?? [];
+  if (ours.length > 0 && ours.every(({ bytes }) => bytes !== undefined)) {
+    return ours.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
+  }
+  return [...state.residents.values()]
+    .flatMap((resident) => resident.measured?.byDevice ?? [])
+    .filter(({ deviceId }) => deviceId === gpu.device.deviceId)
+    .reduce((sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes, 0);
+}
+
+function keptOf(line: LineReading, gpu?: GpuReading): DeviceReading {
+  const { deviceId, totalBytes, usedBytes, foreignBytes, known } = line;
+  return {
+    deviceId,
+    totalBytes,
+    ...(known ? { usedBytes, foreignBytes } : {}),
+    ...(gpu?.utilizationPercent === undefined ? {} : { utilizationPercent: gpu.utilizationPercent }),
+    ...(gpu?.temperatureCelsius === undefined ? {} : { temperatureCelsius: gpu.temperatureCelsius }),
+    ...(gpu?.powerWatts === undefined ? {} : { powerWatts: gpu.powerWatts }),
+  };
+}
+
+/** The foreign processes that hold most, by executable alone. */
+function largestOf(processes: readonly ProcessEntry[]): WorkerEventData<'ForeignUseChanged'>['processes'] {
+  return processes
+    .map(({ pid, name }) => ({ pid, name, bytes: anonymousBytes(pid) ?? 0 }))
+    .filter(({ bytes }) => bytes > 0)
+    .sort((a, b) => b.bytes - a.bytes)
+    .slice(0, MOST_FOREIGN);
+}
+
+const round = (value: number): number => Math.round(value * 100) / 100;

@@ -1,5 +1,4 @@
 import { hostname, platform, release } from 'node:os';
-import { statfs } from 'node:fs/promises';
 import { isDeepStrictEqual } from 'node:util';
 import type { EngineOnWorker, WorkerEvent, WorkerEventData } from '#domain/events/worker-events.js';
 import { RAM, type WorkerId } from '#domain/ids.js';
@@ -10,10 +9,17 @@ import { bootId } from '#runtime/process-info.js';
 import type { Logger } from '#runtime/logger.js';
 import { readCpu } from '../hardware/cpu.js';
 import { readMemory } from '../hardware/memory.js';
-import { readNvidia } from '../hardware/nvidia.js';
+import { readDrives } from '../hardware/drives.js';
+import type { GpuReading } from '../hardware/gpus/gpu-reading.js';
+import { readGpus } from '../hardware/gpus/read-gpus.js';
+import { readText } from '../hardware/read-text.js';
 import type { FactWriter } from './facts.js';
 
-/** Says what the machine is, as far as the log does not say it already. Nothing that did not change is written. */
+/**
+ * Says what the machine is, as far as the log does not say it already. Nothing that did not change is written.
+ * @param roots folders of models, whose drives are told.
+ * @returns the accelerators as they were found.
+ */
 export async function register(
   state: WorkerState,
   workerId: WorkerId,
@@ -21,7 +27,8 @@ export async function register(
   engines: readonly EngineOnWorker[],
   facts: FactWriter,
   log: Logger,
-): Promise<void> {
+  roots: readonly string[] = [config.models],
+): Promise<readonly GpuReading[]> {
   const id = newId();
   const write = (event: WorkerEvent) => facts.worker(newId(), event, { correlationId: id, causationId: id });
 
@@ -47,26 +54,22 @@ export async function register(
 
   const memory = readMemory();
   const cpu = readCpu();
-  const gpus = await readNvidia();
-  if (gpus === undefined) log.warn('nvidia-smi did not answer within 5 s; no accelerator is offered');
-  const devices = (gpus ?? []).map((gpu) => gpu.device);
-  if (
-    state.ramBytes !== memory.totalBytes ||
-    state.physicalCores !== cpu.physicalCores ||
-    !isDeepStrictEqual(state.devices, devices)
-  ) {
-    await write({
-      type: 'CapacityMeasured',
-      data: {
-        devices,
-        ramBytes: memory.totalBytes,
-        swapBytes: memory.swapBytes,
-        physicalCores: cpu.physicalCores,
-        cpuTopology: cpu.topology,
-        drives: await readDrive(config.models),
-      },
-    });
+  const gpus = await readGpus();
+  if (gpus.silent.length > 0) {
+    log.warn({ tools: gpus.silent }, 'these did not answer within 5 s: what they know of is not offered');
   }
+  const devices = gpus.readings.map((gpu) => gpu.device);
+  const drives = await readDrives(roots, readText('/proc/self/mountinfo'));
+  const capacity: WorkerEventData<'CapacityMeasured'> = {
+    devices,
+    ramBytes: memory.totalBytes,
+    swapBytes: memory.swapBytes,
+    physicalCores: cpu.physicalCores,
+    cpuTopology: cpu.topology,
+    ...(cpu.lastCacheBytes === undefined ? {} : { lastCacheBytes: cpu.lastCacheBytes }),
+    drives,
+  };
+  if (hasChanged(state, capacity)) await write({ type: 'CapacityMeasured', data: capacity });
 
   const designations = new Map<string, number | undefined>([
     [RAM, config.ramMaxBytes],
@@ -80,9 +83,17 @@ export async function register(
       data: { resource, tier: 'designation', value: value ?? null, by: `agent:${workerId}` },
     });
   }
+  return gpus.readings;
 }
 
-async function readDrive(mount: string): Promise<WorkerEventData<'CapacityMeasured'>['drives']> {
-  const fs = await statfs(mount).catch(() => undefined);
-  return fs ? [{ mount, totalBytes: fs.blocks * fs.bsize, freeBytes: fs.bavail * fs.bsize }] : [];
+/** What is free on a drive wobbles, and is no capacity. */
+function hasChanged(state: WorkerState, now: WorkerEventData<'CapacityMeasured'>): boolean {
+  const sizes = (drives: WorkerState['drives']) =>
+    drives?.map(({ mount, totalBytes }) => ({ mount, totalBytes }));
+  const { drives, ...rest } = now;
+  const known: Record<string, unknown> = { ...state };
+  return (
+    !isDeepStrictEqual(sizes(drives), sizes(state.drives)) ||
+    Object.entries(rest).some(([key, value]) => !isDeepStrictEqual(value, known[key]))
+  );
 }

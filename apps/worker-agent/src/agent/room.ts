@@ -2,14 +2,14 @@ import type { DeviceRoom } from '#domain/events/worker-events.js';
 import { RAM, type DeviceId } from '#domain/ids.js';
 import type { NeedTerm } from '#domain/placement-terms.js';
 import { readMemory } from '../hardware/memory.js';
-import { readNvidia } from '../hardware/nvidia.js';
+import { readGpus } from '../hardware/gpus/read-gpus.js';
 
 /** Bytes that each device could give now, as the operating system and the driver say. Unknown is left out. */
 export async function readRoom(devices: readonly DeviceId[]): Promise<readonly DeviceRoom[]> {
-  const gpus = devices.some((id) => id !== RAM) ? await readNvidia() : [];
+  const gpus = devices.some((id) => id !== RAM) ? (await readGpus()).readings : [];
   return devices.map((id) => {
     if (id === RAM) return { deviceId: id, bytes: readMemory().availableBytes };
-    const gpu = gpus?.find((g) => g.device.deviceId === id);
+    const gpu = gpus.find((g) => g.device.deviceId === id);
     return gpu?.usedBytes === undefined
       ? { deviceId: id }
       : {

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { GIB, MIB } from '#domain/units.js';
 import { parseCpuList, readCpu } from './cpu.js';
 import { anonymousBytes, readMemory } from './memory.js';
-import { parseNvidia } from './nvidia.js';
 
 const files =
   (texts: Readonly<Record<string, string>>) =>
@@ -19,6 +18,7 @@ describe('host memory', () => {
       usedBytes: 8 * GIB,
       availableBytes: 8 * GIB,
       swapBytes: 2 * GIB,
+      swapUsedBytes: 0,
     });
   });
 
@@ -85,31 +85,5 @@ describe('cores', () => {
   it('reads lists of processors', () => {
     expect(parseCpuList('0-2,5,8-9')).toEqual([0, 1, 2, 5, 8, 9]);
     expect(parseCpuList('')).toEqual([]);
-  });
-});
-
-describe('nvidia-smi', () => {
-  it('reads devices in MiB and leaves out what the driver does not know', () => {
-    const [full, sparse] = parseNvidia(
-      'GPU-1a2b, NVIDIA H200, 143771, 641, 3, 9.0\nGPU-3c4d, NVIDIA GB10, 122880, [N/A], [N/A], [N/A]\n',
-    );
-    expect(full).toEqual({
-      device: {
-        deviceId: 'GPU-1a2b',
-        kind: 'cuda',
-        name: 'NVIDIA H200',
-        uuid: 'GPU-1a2b',
-        totalBytes: 143771 * MIB,
-        driverReservedBytes: 641 * MIB,
-        computeCapability: '9.0',
-      },
-      usedBytes: 3 * MIB,
-    });
-    expect(sparse?.usedBytes).toBeUndefined();
-    expect(sparse?.device.driverReservedBytes).toBeUndefined();
-  });
-
-  it('leaves out a device whose size is unknown, and noise', () => {
-    expect(parseNvidia('GPU-1, X, [N/A], 1, 1, 9.0\nNo devices were found\n')).toEqual([]);
   });
 });

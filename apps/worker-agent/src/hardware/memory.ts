@@ -1,5 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { freemem, totalmem } from 'node:os';
+import { cgroupsOf, countIn, statIn } from './cgroup.js';
+import { readText, type ReadText } from './read-text.js';
+
+export { readText, type ReadText } from './read-text.js';
 
 export interface MemoryReading {
   /** What the machine has for us: a cgroup's limit counts as the machine's. */
@@ -7,40 +10,37 @@ export interface MemoryReading {
   /** In use and not reclaimable; file pages that the kernel can drop do not count. */
   readonly usedBytes: number;
   readonly availableBytes: number;
+  /** Likewise: no more than the cgroup may swap. */
   readonly swapBytes: number;
+  readonly swapUsedBytes: number;
 }
-
-/** Text of a small system file; undefined where there is none (another system, another cgroup version). */
-export type ReadText = (path: string) => string | undefined;
-
-export const readText: ReadText = (path) => {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return undefined;
-  }
-};
 
 /** Host memory now, in bytes. Linux reads /proc and its cgroup (v2, v1); elsewhere what Node knows. */
 export function readMemory(read: ReadText = readText): MemoryReading {
   const meminfo = parseMeminfo(read('/proc/meminfo') ?? '');
   const hostTotal = meminfo.get('MemTotal') ?? totalmem();
   const hostAvailable = meminfo.get('MemAvailable') ?? freemem();
-  const swapBytes = meminfo.get('SwapTotal') ?? 0;
-  const host = {
+  const swapTotal = meminfo.get('SwapTotal') ?? 0;
+  const swapUsed = Math.max(0, swapTotal - (meminfo.get('SwapFree') ?? swapTotal));
+  const host: MemoryReading = {
     totalBytes: hostTotal,
     usedBytes: Math.max(0, hostTotal - hostAvailable),
     availableBytes: hostAvailable,
-    swapBytes,
+    swapBytes: swapTotal,
+    swapUsedBytes: swapUsed,
   };
-  const group = readCgroup(read);
-  if (!group || group.limitBytes >= hostTotal) return host;
-  const usedBytes = Math.max(0, group.currentBytes - group.reclaimableBytes);
+  const groups = readGroups(read);
+  const swap = tightest(groups.map((g) => g.swap));
+  const swapBytes = swap === undefined ? swapTotal : Math.min(swapTotal, swap.limitBytes);
+  const swapUsedBytes = swap === undefined ? swapUsed : Math.min(swapBytes, swap.usedBytes);
+  const group = tightest(groups.map((g) => g.memory));
+  if (!group || group.limitBytes >= hostTotal) return { ...host, swapBytes, swapUsedBytes };
   return {
     totalBytes: group.limitBytes,
-    usedBytes,
-    availableBytes: Math.min(hostAvailable, Math.max(0, group.limitBytes - usedBytes)),
+    usedBytes: group.usedBytes,
+    availableBytes: Math.min(hostAvailable, Math.max(0, group.limitBytes - group.usedBytes)),
     swapBytes,
+    swapUsedBytes,
   };
 }
 
@@ -54,62 +54,54 @@ export function parseMeminfo(text: string): ReadonlyMap<string, number> {
   return values;
 }
 
-interface Cgroup {
+interface Bound {
   readonly limitBytes: number;
-  readonly currentBytes: number;
-  readonly reclaimableBytes: number;
+  readonly usedBytes: number;
 }
 
-function readCgroup(read: ReadText): Cgroup | undefined {
-  const own = read('/proc/self/cgroup') ?? '';
-  const v2 = /^0::(\/.*)$/m.exec(own)?.[1];
-  if (v2 !== undefined) {
-    // The tightest limit among the group and its parents is the one that binds.
-    const groups = ancestors(v2).flatMap((path) => {
-      const limit = Number(read(`/sys/fs/cgroup${path}/memory.max`)?.trim());
-      if (!Number.isFinite(limit)) return [];
-      const current = Number(read(`/sys/fs/cgroup${path}/memory.current`) ?? NaN);
-      const stat = read(`/sys/fs/cgroup${path}/memory.stat`) ?? '';
-      const reclaimable =
-        Number(/^inactive_file (\d+)$/m.exec(stat)?.[1] ?? 0) +
-        Number(/^active_file (\d+)$/m.exec(stat)?.[1] ?? 0);
-      return [
-        {
-          limitBytes: limit,
-          currentBytes: Number.isFinite(current) ? current : 0,
-          reclaimableBytes: reclaimable,
-        },
-      ];
-    });
-    return tightest(groups);
-  }
-  const v1 = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(\/.*)$/m.exec(own)?.[1];
-  if (v1 === undefined) return undefined;
-  const groups = [...ancestors(v1), ''].flatMap((path) => {
-    const limit = Number(read(`/sys/fs/cgroup/memory${path}/memory.limit_in_bytes`)?.trim());
-    if (!Number.isFinite(limit)) return [];
-    const stat = read(`/sys/fs/cgroup/memory${path}/memory.stat`) ?? '';
-    return [
-      {
-        limitBytes: limit,
-        currentBytes: Number(read(`/sys/fs/cgroup/memory${path}/memory.usage_in_bytes`) ?? 0),
-        reclaimableBytes:
-          Number(/^total_inactive_file (\d+)$/m.exec(stat)?.[1] ?? 0) +
-          Number(/^total_active_file (\d+)$/m.exec(stat)?.[1] ?? 0),
-      },
-    ];
-  });
-  return tightest(groups);
+/** Of every group above this process: what bounds its memory, and its swap. */
+function readGroups(read: ReadText): readonly { readonly memory?: Bound; readonly swap?: Bound }[] {
+  const groups = cgroupsOf('memory', read);
+  if (groups === undefined) return [];
+  return groups.folders.map((folder) => (groups.version === 2 ? readV2(folder, read) : readV1(folder, read)));
 }
 
-function ancestors(path: string): string[] {
-  const parts = path.split('/').filter((part) => part !== '');
-  return [...parts.map((_, i) => `/${parts.slice(0, parts.length - i).join('/')}`), ''];
+function readV2(folder: string, read: ReadText) {
+  const limit = countIn(read, `${folder}/memory.max`);
+  const stat = read(`${folder}/memory.stat`) ?? '';
+  const reclaimable = statIn(stat, 'inactive_file') + statIn(stat, 'active_file');
+  const swap = countIn(read, `${folder}/memory.swap.max`);
+  return {
+    ...bound('memory', limit, (countIn(read, `${folder}/memory.current`) ?? 0) - reclaimable),
+    ...bound('swap', swap, countIn(read, `${folder}/memory.swap.current`) ?? 0),
+  };
 }
 
-const tightest = (groups: readonly Cgroup[]): Cgroup | undefined =>
-  groups.reduce<Cgroup | undefined>(
-    (best, g) => (best && best.limitBytes <= g.limitBytes ? best : g),
+/** `memsw` counts memory and swap together. */
+function readV1(folder: string, read: ReadText) {
+  const limit = countIn(read, `${folder}/memory.limit_in_bytes`);
+  const usage = countIn(read, `${folder}/memory.usage_in_bytes`) ?? 0;
+  const stat = read(`${folder}/memory.stat`) ?? '';
+  const reclaimable = statIn(stat, 'total_inactive_file') + statIn(stat, 'total_active_file');
+  const both = countIn(read, `${folder}/memory.memsw.limit_in_bytes`);
+  const bothUsed = countIn(read, `${folder}/memory.memsw.usage_in_bytes`) ?? usage;
+  return {
+    ...bound('memory', limit, usage - reclaimable),
+    ...bound('swap', both === undefined || limit === undefined ? undefined : both - limit, bothUsed - usage),
+  };
+}
+
+const bound = <K extends string>(key: K, limit: number | undefined, used: number) =>
+  (limit === undefined
+    ? {}
+    : { [key]: { limitBytes: Math.max(0, limit), usedBytes: Math.max(0, used) } }) as Partial<
+    Record<K, Bound>
+  >;
+
+/** The tightest limit among a group and its parents is the one that binds. */
+const tightest = (bounds: readonly (Bound | undefined)[]): Bound | undefined =>
+  bounds.reduce<Bound | undefined>(
+    (best, b) => (b === undefined || (best && best.limitBytes <= b.limitBytes) ? best : b),
     undefined,
   );
 

@@ -102,6 +102,11 @@ export class MemoryLog implements EventLog {
     );
   }
 
+  /** Nothing is forgotten here. */
+  keepFor(): Promise<AppendOutcome> {
+    return Promise.resolve({ ok: true, value: { revision: 0, position: { commit: 0n, prepare: 0n } } });
+  }
+
   endPosition(): Promise<LogPosition | undefined> {
     return Promise.resolve(this.all.at(-1)?.position);
   }
