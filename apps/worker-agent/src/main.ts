@@ -6,6 +6,8 @@ import { evolveFleet, initialFleet } from '#domain/fleet/fleet.js';
 import { workerId as asWorkerId, type WorkerId } from '#domain/ids.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
+import { catalogue } from '#events/catalogue.js';
+import { Snapshots } from '#events/snapshots/snapshots.js';
 import { streams } from '#events/streams.js';
 import { readConfig } from '#runtime/config.js';
 import { newId } from '#runtime/ids.js';
@@ -46,19 +48,27 @@ function readWorkerId(home: string): WorkerId {
   return asWorkerId(readFileSync(file, 'utf8').trim());
 }
 
-/** Subscribes from the first event, and resolves once everything written so far has been handled. */
-function followFromTheStart<E extends BerthEvent>(
+/** Fewer new events than this are folded again faster than a snapshot is worth. */
+const SNAPSHOT_AFTER_EVENTS = 200;
+
+/** Subscribes after a revision, and resolves once everything written so far has been handled. */
+function follow<E extends BerthEvent>(
   events: EventLog,
   stream: string,
   onEvent: (recorded: Recorded<E>) => void,
+  afterRevision = -1,
 ): Promise<Subscription> {
   return new Promise((resolve, reject) => {
-    const subscription: Subscription = events.subscribe<E>(stream, {
-      onEvent,
-      onCaughtUp: () => {
-        resolve(subscription);
+    const subscription: Subscription = events.subscribe<E>(
+      stream,
+      {
+        onEvent,
+        onCaughtUp: () => {
+          resolve(subscription);
+        },
       },
-    });
+      { afterRevision },
+    );
     subscription.ended.catch((error: unknown) => {
       reject(error instanceof Error ? error : new Error(String(error)));
     });
@@ -113,11 +123,32 @@ async function start(): Promise<Running> {
         .catch((error: unknown) => log.error({ err: error }, 'a crash could not be written'));
     },
   });
-  const executor: Executor = new Executor({ workerId, engines, evictor, loader, facts, log });
+  const snapshots = new Snapshots({ folder: join(config.home, 'snapshots'), warn: (said) => log.warn(said) });
+  const own = catalogue.worker(workerId);
+  // A log that is away is waited for below; without its answer no snapshot counts.
+  const known = await snapshots.read(events, own).catch(() => undefined);
+  const executor: Executor = new Executor({
+    workerId,
+    engines,
+    evictor,
+    loader,
+    facts,
+    log,
+    ...(known ? { state: known.state } : {}),
+  });
 
-  const decisions = await followFromTheStart<WorkerEvent>(events, streams.worker(workerId), (recorded) =>
-    executor.fold(recorded),
+  let last = known?.last;
+  const decisions = await follow<WorkerEvent>(
+    events,
+    streams.worker(workerId),
+    (recorded) => {
+      last = { revision: recorded.revision, eventId: recorded.id };
+      executor.fold(recorded);
+    },
+    known?.last.revision,
   );
+  if (last && last.revision - (known?.last.revision ?? -1) >= SNAPSHOT_AFTER_EVENTS)
+    await snapshots.write(events, own, { state: executor.state, last });
 
   const roots = modelRoots(config.models, process.env).map(({ path }) => path);
   const gpus = await register(executor.state, workerId, config, probed, facts, log, roots);
@@ -129,7 +160,7 @@ async function start(): Promise<Running> {
 
   let fleet = initialFleet();
   let live = false;
-  const apis = await followFromTheStart<FleetEvent>(events, streams.apis, (recorded) => {
+  const apis = await follow<FleetEvent>(events, streams.apis, (recorded) => {
     fleet = evolveFleet(fleet, recorded);
     if (live) line.follow(fleet);
   });

@@ -16,6 +16,7 @@ import { startEmbeddedNode } from '#events/testing/embedded-node.js';
 import { openViews, type ViewsDb } from '#schema/connect.js';
 import { startPostgres } from '../../../apps/cli/src/up/postgres/server.js';
 import { startProjector } from '../../support/projector-process.js';
+import { startReplay } from '../../support/replay-process.js';
 import { cpuSecondsOf, postgresProcesses } from './cpu.js';
 import { DrawnLoad, type Part } from '../../support/drawn-load.js';
 
@@ -127,6 +128,28 @@ try {
   say(`live lag at ${values['per-second']} events/s, p50`, `${quantile(lags, 0.5).toFixed(1)} ms`);
   say('live lag, p99', `${quantile(lags, 0.99).toFixed(1)} ms`, '≤ 100 ms');
   await projector.stop();
+  const replayBefore = {
+    postgres: postgresCpu(),
+    node: cpuSecondsOf(node.pid),
+    own: cpuSecondsOf(process.pid),
+  };
+  const replayStarted = performance.now();
+  const replay = startReplay({ eventstoreUrl: node.url, databaseUrl: postgres.url, home }, '--json');
+  const { code, stdout, stderr } = await replay.ended;
+  const replaySeconds = (performance.now() - replayStarted) / 1000;
+  const last = JSON.parse(stdout.trim().split('\n').at(-1) ?? '{}') as { replayed?: { events: number } };
+  if (code !== 0 || !last.replayed) throw new Error(`The replay failed: ${stderr}`);
+  const replayed = last.replayed.events;
+  say(
+    `replay, ${whole(replayed)} events, with start and swap`,
+    `${whole(replayed / replaySeconds)}/s`,
+    '≥ 10,000/s',
+  );
+  const perReplayed = (cpuSeconds: number) => `${((cpuSeconds * 1e6) / replayed).toFixed(0)} µs`;
+  // What its children used is counted to this process once they have ended.
+  say('  CPU per event, replay', perReplayed(cpuSecondsOf(process.pid) - replayBefore.own));
+  say('  CPU per event, event node', perReplayed(cpuSecondsOf(node.pid) - replayBefore.node));
+  say('  CPU per event, Postgres', perReplayed(postgresCpu() - replayBefore.postgres));
 } finally {
   await db.destroy();
   await log.close();

@@ -14,7 +14,7 @@ import { type ProjectorProcess, startProjector } from '../../support/projector-p
 import { allRows, appendDrawn, freshRows, openTestViews, readLog, until } from '../../support/views.js';
 
 /** More kills find rarer moments: BERTH_TEST_KILLS=200. */
-const KILLS = Number(process.env['BERTH_TEST_KILLS'] ?? 30);
+const KILLS = Number(process.env['BERTH_TEST_KILLS'] ?? 20);
 const SEED = Number(process.env['BERTH_TEST_SEED'] ?? 1);
 
 describe('the projector process on a real log and a real Postgres', () => {

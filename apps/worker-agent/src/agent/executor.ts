@@ -19,6 +19,8 @@ export interface ExecutorOptions {
   readonly loader: Loader;
   readonly facts: FactWriter;
   readonly log: Logger;
+  /** Where its fold goes on from: a snapshot. */
+  readonly state?: WorkerState;
 }
 
 /** How long calls under way may hold an eviction up. */
@@ -39,7 +41,7 @@ export class Executor {
 
   constructor(options: ExecutorOptions) {
     this.#o = options;
-    this.#state = initialWorker(options.workerId);
+    this.#state = options.state ?? initialWorker(options.workerId);
   }
 
   get state(): WorkerState {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { BerthEvent } from '#domain/events/index.js';
 import type { TypedStream } from '../catalogue.js';
 import type { EventLog } from '../event-log.js';
 import { stateFromText, stateToText } from './state-text.js';
@@ -134,7 +134,7 @@ export async function foldStream<S, E extends BerthEvent>(
   let events = 0;
   const from = known ? { fromRevision: known.last.revision + 1 } : {};
   for await (const recorded of log.readForwards<E>(stream.name, from)) {
-    state = stream.fold.evolve(state, recorded as Recorded<E>);
+    state = stream.fold.evolve(state, recorded);
     last = { revision: recorded.revision, eventId: recorded.id };
     events += 1;
   }
