@@ -40,14 +40,17 @@ const howGone = (exit: EngineExit): string => {
   return exit.code === undefined ? 'is gone' : `exited with code ${exit.code}`;
 };
 
-/** A process that went away while it loaded. */
-export function exitFailure(exit: EngineExit, log: string): LoadFailure {
+/**
+ * A process that went away while it loaded.
+ * @param kills how many processes the kernel killed for want of memory meanwhile
+ */
+export function exitFailure(exit: EngineExit, log: string, kills: number): LoadFailure {
   const tail = filterLoadTimeLines(log);
   const cause = causeLine(tail);
   const words = classOfWords(log);
-  // The kernel's out-of-memory killer leaves no words, only this signal.
-  const failureClass =
-    words === 'exited' && exit.signal === 'SIGKILL' && cause === undefined ? 'out-of-memory' : words;
+  // The kernel's out-of-memory killer leaves no words, only this signal and its count. A kill by anybody else says
+  // nothing of memory: it must not bar the context that was being loaded.
+  const failureClass = words === 'exited' && exit.signal === 'SIGKILL' && kills > 0 ? 'out-of-memory' : words;
   return new LoadFailure(
     failureClass,
     `The engine ${howGone(exit)} while loading${cause === undefined ? '' : `: ${cause}`}.`,

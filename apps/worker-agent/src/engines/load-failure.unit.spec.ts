@@ -41,6 +41,7 @@ describe('why a load failed, from the words of the engine', () => {
         '0.00.012.345 E ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 68719476736',
         '0.00.012.400 E llama_init_from_model: failed to initialize the context',
       ].join('\n'),
+      0,
     );
     expect(failure.failureClass).toBe('out-of-memory');
     expect(failure.message).toBe(
@@ -49,9 +50,10 @@ describe('why a load failed, from the words of the engine', () => {
     expect(failure.logTail.split('\n')).toHaveLength(3);
   });
 
-  it('takes a kill without words for the hand of the system, which is short of memory', () => {
-    expect(exitFailure({ signal: 'SIGKILL' }, '').failureClass).toBe('out-of-memory');
-    expect(exitFailure({ signal: 'SIGSEGV' }, '').failureClass).toBe('exited');
+  it('takes a kill without words for want of memory only when the kernel counted one', () => {
+    expect(exitFailure({ signal: 'SIGKILL' }, '', 1).failureClass).toBe('out-of-memory');
+    expect(exitFailure({ signal: 'SIGKILL' }, '', 0).failureClass).toBe('exited');
+    expect(exitFailure({ signal: 'SIGSEGV' }, '', 1).failureClass).toBe('exited');
   });
 });
 

@@ -8,6 +8,7 @@ import {
 } from '../ports.js';
 import { askEngine } from './engine-http.js';
 import type { EngineDialect } from './engine-dialect.js';
+import { kernelKills } from './kernel-kills.js';
 import { exitFailure } from './load-failure.js';
 import { filterLoadTimeLines } from './log-tail.js';
 import { readLoadedBytes, readProcessMemory, totalFileBytes } from './process-memory.js';
@@ -47,6 +48,8 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
     new LoadFailure(failure, message, filterLoadTimeLines(watched.log()));
   let pollMs = FIRST_POLL_MS;
   const startedAtMs = Date.now();
+  const killsBefore = kernelKills() ?? 0;
+  const kills = (): number => (kernelKills() ?? 0) - killsBefore;
   const timer = setInterval(() => progress.look(), PROGRESS_EVERY_MS);
   const interrupted = new Promise<'aborted' | 'stalled'>((resolve) => {
     progress.onStalled = () => resolve('stalled');
@@ -68,7 +71,7 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
         );
       }
       const exit = watched.isGone();
-      if (exit) throw exitFailure(exit, watched.log());
+      if (exit) throw exitFailure(exit, watched.log(), kills());
       if (first !== 'gone' && first?.status === 200) break;
       if (first !== 'gone' && first?.status === 503) progress.answered = true;
       await Promise.race([new Promise((resolve) => setTimeout(resolve, pollMs)), interrupted, gone]);
@@ -77,7 +80,7 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
     const servedAt = new Date().toISOString();
     const wrong = await Promise.race([dialect.wrongIdentity(state), gone.then(() => undefined)]);
     const exit = watched.isGone();
-    if (exit) throw exitFailure(exit, watched.log());
+    if (exit) throw exitFailure(exit, watched.log(), kills());
     if (wrong !== undefined) {
       throw fail('exited', `Port ${state.port} is answered, but not by this engine: ${wrong}.`);
     }
