@@ -180,7 +180,11 @@ describe('the management lists', () => {
     const { body } = await get('/admin/calls/call-2/explain');
     expect(body['situation']).toBe('reused');
     expect(body['decisions']).toEqual([]);
-    expect(body['text']).toMatch(/No decision was needed[^]*Load owner\/model/);
+    // What the resident's own load took is not told as if it were this call's.
+    const text = body['text'] as string;
+    expect(text).toMatch(/No decision was needed and nothing was loaded:[^]*ready since 2026/);
+    expect(text).toMatch(/The decision that made the resident[^]*Load owner\/model/);
+    expect(text).not.toMatch(/^ +load /m);
   });
 
   it('find a model whose key holds a slash, encoded and as it is', async () => {

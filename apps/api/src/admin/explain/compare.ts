@@ -3,7 +3,7 @@ import type { DecisionRow } from '../decisions/decisions.repository.js';
 import type { LoadRow } from '../history/history.repository.js';
 import type { ResidentRow } from '../residents/residents.repository.js';
 import type { DeviceFigures } from '../views/present.js';
-import type { Comparison } from './explained.js';
+import type { Comparison, Situation } from './explained.js';
 
 const secondsBetween = (from: string | null, to: string | null): number | undefined =>
   from === null || to === null ? undefined : (Date.parse(to) - Date.parse(from)) / 1000;
@@ -28,13 +28,25 @@ const figure = (
 const by = <K extends string>(key: K, event: string | null | undefined) =>
   (event == null ? {} : { [key]: event }) as { readonly [P in K]?: string };
 
-/** What the decision predicted, beside what the load and the call took. */
+/**
+ * What the decision predicted, beside what the load and the call took. A call that a resident served had no load: what
+ * that resident's own took is not told as if it were this call's.
+ */
 export function compare(
   call: CallRow,
   decision: DecisionRow | undefined,
   resident: ResidentRow | undefined,
   load: LoadRow | undefined,
+  situation: Situation,
 ): readonly Comparison[] {
+  if (situation === 'reused') {
+    return figure(
+      'prompt and output',
+      'seconds',
+      [undefined, undefined],
+      [secondsBetween(call.forwarded_at, call.finished_at), call.finished_event_id],
+    );
+  }
   const predictedBy = decision?.event_id;
   const own = decision?.call_id === call.call_id;
   return [

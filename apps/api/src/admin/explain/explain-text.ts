@@ -26,7 +26,7 @@ export function explainText(parts: ExplainParts): string {
     ...times(call),
     ...tokens(call),
     ...comparison(compared),
-    ...(working === undefined ? [] : ['The decision', '', working.trimEnd()]),
+    ...(working === undefined ? [] : [workingTitle(parts), '', working.trimEnd()]),
   ]
     .join('\n')
     .trimEnd()
@@ -42,7 +42,8 @@ function heading(call: CallRow): readonly string[] {
   return wrap(`Call ${call.call_id} to ${call.model_key}${where}: ${end}.`, '  ', '');
 }
 
-function sentence({ call, situation, decision, resident }: ExplainParts): string {
+function sentence(parts: ExplainParts): string {
+  const { call, situation, decision, resident } = parts;
   const artifact = call.artifact ?? resident?.artifact ?? decision?.artifact ?? 'the model';
   const maker = decision
     ? `decision ${decision.decision_id}, taken ${decision.decided_at}${cause(decision)}`
@@ -58,7 +59,7 @@ function sentence({ call, situation, decision, resident }: ExplainParts): string
       return `${artifact} was already on its way: it waited for resident ${resident?.resident_id ?? decision?.resident_id ?? 'unknown'}, which ${maker} made.`;
     case 'reused':
       return decision
-        ? `No decision was needed: ${artifact} was resident as ${resident?.resident_id ?? 'unknown'}, which ${maker} made.`
+        ? `No decision was needed and nothing was loaded: ${artifact} was resident as ${resident?.resident_id ?? 'unknown'}${since(parts)}, which ${maker} made.`
         : `No decision was needed: resident ${call.resident_id ?? 'unknown'} served it. The decision that made it is not in the views.`;
     case 'refused':
       return `It was refused: ${decision?.reason ?? call.code ?? 'no reason is recorded'}`;
@@ -66,6 +67,18 @@ function sentence({ call, situation, decision, resident }: ExplainParts): string
       return 'It ended before a decision was taken for it.';
   }
 }
+
+/** Since when the resident was ready, and how long before this call that was. */
+function since({ call, resident }: ExplainParts): string {
+  if (resident?.ready_at == null) return '';
+  const seconds = (Date.parse(call.received_at) - Date.parse(resident.ready_at)) / 1000;
+  return `, ready since ${resident.ready_at} (${formatSeconds(Math.max(0, seconds))} before this call)`;
+}
+
+const workingTitle = ({ situation, decision }: ExplainParts): string =>
+  situation === 'reused' && decision
+    ? `The decision that made the resident, taken ${decision.decided_at} and not for this call`
+    : 'The decision';
 
 function cause(decision: DecisionRow): string {
   return decision.call_id === null ? ` (${decision.cause})` : ` for call ${decision.call_id}`;

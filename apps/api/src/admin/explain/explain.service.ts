@@ -58,7 +58,7 @@ export class ExplainService {
     const working = decision ? await this.#decisions.working(decision.decision_id) : undefined;
     const detail = decision && working ? decisionDetail(decision, working) : undefined;
     const situation = situationOf(call, decision, resident);
-    const compared = compare(call, decision, resident, load);
+    const compared = compare(call, decision, resident, load, situation);
     return {
       call: callView(call),
       situation,
