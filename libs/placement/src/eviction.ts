@@ -13,6 +13,8 @@ export interface EvictionCandidate {
   readonly reloadSeconds: number;
   readonly idleSeconds: number;
   readonly calls: number;
+  /** Calls of which one counts half as much for every H that it lies back. */
+  readonly agedCalls: number;
   /** Its size cannot be told on a device: it is taken only when nothing else suffices. */
   readonly unknownSize: boolean;
 }
@@ -175,7 +177,7 @@ function byOrder(
     case 'lru':
       return (a, b) => a.band - b.band || ties(a, b);
     case 'gdsf':
-      // Greedy-dual size-frequency without its clock: calls · cost ÷ size. Idle time, as the tie, does the ageing.
+      // Greedy-dual size-frequency: aged calls · cost ÷ size.
       return (a, b) => a.band - b.band || worth(a, deficits) - worth(b, deficits) || ties(a, b);
     case 'classic':
       return (a, b) => a.band - b.band || mismatch(a, deficits) - mismatch(b, deficits) || ties(a, b);
@@ -183,7 +185,7 @@ function byOrder(
 }
 
 const worth = (c: EvictionCandidate, deficits: BytesByDevice): number =>
-  (c.calls * c.reloadSeconds) / gain(c, deficits);
+  (c.agedCalls * c.reloadSeconds) / gain(c, deficits);
 
 /** 1 for a resident that also holds bytes where none are wanted. */
 const mismatch = (c: EvictionCandidate, deficits: BytesByDevice): number =>

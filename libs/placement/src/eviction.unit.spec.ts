@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { deviceId, modelKey, RAM, residentId } from '#domain/ids.js';
 import { type EvictionCandidate, evictionSet } from './eviction.js';
-import { callRate, expectedLoss, loadSeconds } from './loss.js';
+import { agedCalls, callRate, expectedLoss, loadSeconds } from './loss.js';
 import { calls, contract, measuredHistory, NOW_MS, ramBytes } from './testing/factories.js';
 import { placementClassOf } from '#domain/placement-terms.js';
 
@@ -18,6 +18,7 @@ const candidate = (
   reloadSeconds: 1,
   idleSeconds: 0,
   calls: 1,
+  agedCalls: 1,
   unknownSize: false,
   ...over,
 });
@@ -115,9 +116,18 @@ describe('the other orders', () => {
   it('lru takes the longest idle', () => {
     expect(names(5, [idle('young', 5, 1), idle('old', 5, 9)], 'lru')).toEqual(['old']);
   });
-  it('gdsf takes the least calls · cost ÷ size', () => {
-    const often = candidate('often', 5, { calls: 50, idleSeconds: 99 });
-    expect(names(5, [often, candidate('rare', 5, { calls: 1 })], 'gdsf')).toEqual(['rare']);
+  it('gdsf takes the least aged calls · cost ÷ size', () => {
+    const often = candidate('often', 5, { agedCalls: 50, idleSeconds: 99 });
+    expect(names(5, [often, candidate('rare', 5, { agedCalls: 1 })], 'gdsf')).toEqual(['rare']);
+    const dear = candidate('dear', 5, { reloadSeconds: 9 });
+    expect(names(5, [dear, candidate('cheap', 5)], 'gdsf')).toEqual(['cheap']);
+  });
+  it('gdsf lets a call count half as much for every 600 s that it lies back', () => {
+    const at = (...secondsAgo: number[]) =>
+      agedCalls(calls('m', { arrivalsMs: secondsAgo.map((s) => NOW_MS - s * 1000) }), NOW_MS);
+    expect(at(0)).toBe(1);
+    expect(at(1200, 600, 0)).toBe(1.75);
+    expect(at(...Array.from({ length: 50 }, () => 6000))).toBeLessThan(at(600));
   });
 });
 

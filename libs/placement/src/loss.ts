@@ -66,6 +66,16 @@ function countUpTo(rising: readonly number[], limit: number): number {
   return low;
 }
 
+/**
+ * Calls, each counting half as much for every H seconds that it lies back. It does what the clock of greedy-dual
+ * does for a cache that only ever grows older by its own evictions, and needs no state beside the log.
+ */
+export function agedCalls(calls: CallHistory | undefined, nowMs: number): number {
+  let sum = 0;
+  for (const at of calls?.arrivalsMs ?? []) sum += 2 ** -(Math.max(0, nowMs - at) / 1000 / HORIZON_SECONDS);
+  return sum;
+}
+
 /** min(1, λ·H) · (reload + wait), in seconds. */
 export const expectedLoss = (ratePerSecond: number, reloadSeconds: number, waitSeconds: number): number =>
   Math.min(1, ratePerSecond * HORIZON_SECONDS) * (reloadSeconds + waitSeconds);

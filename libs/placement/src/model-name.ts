@@ -43,10 +43,14 @@ export function parseModelName(text: string): Result<ModelName> {
   let settings: SettingsPatch = {};
   let artifact: string | undefined;
   let fit = false;
+  const given = new Map<string, string>();
   for (const option of groups.flatMap((group) => group.split(','))) {
     const at = option.indexOf('=');
     const key = at < 0 ? option : option.slice(0, at);
     const value = at < 0 ? undefined : option.slice(at + 1);
+    const before = value === undefined ? undefined : given.get(key);
+    if (before !== undefined) return bad(text, `"${key}" is given twice, as "${before}" and as "${option}"`);
+    if (value !== undefined) given.set(key, option);
     const rung = Object.hasOwn(RUNG_OPTIONS, key) ? RUNG_OPTIONS[key] : undefined;
     if (rung && value === undefined) rungs.push(rung);
     else if (key === 'fit' && value === undefined) fit = true;

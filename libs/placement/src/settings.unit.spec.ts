@@ -66,6 +66,9 @@ describe('options in the name of a model', () => {
     '@ram',
     'm@gpu=1',
     'm@constructor',
+    'm@ctx=1,ctx=2',
+    'm@kv=f16@kv=f16',
+    'm@quant=A,quant=B',
   ])('%s is a 400 that lists the known ones', (name) => {
     const result = parseModelName(name);
     expect(result).toMatchObject({ ok: false, error: { code: 'invalid_request', param: 'model' } });

@@ -15,7 +15,7 @@ import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type Cores, coresOf } from './cores.js';
 import { type EvictionCandidate, EvictionField } from './eviction.js';
-import { callRate, expectedLoss, loadSeconds, meanWaitSeconds } from './loss.js';
+import { agedCalls, callRate, expectedLoss, loadSeconds, meanWaitSeconds } from './loss.js';
 import { memo } from './memo.js';
 import { type Rates, ratesOf } from './predict.js';
 import { type ProcessFigures, processFiguresOf } from './process-figures.js';
@@ -236,6 +236,7 @@ function candidateOf(
     reloadSeconds: reload.seconds,
     idleSeconds: idleSecondsOf(input, resident),
     calls: calls?.calls ?? 0,
+    agedCalls: input.settings.evictionOrder === 'gdsf' ? agedCalls(calls, input.nowMs) : 0,
     unknownSize: (charge?.unknownOn.size ?? 0) > 0,
   };
 }
