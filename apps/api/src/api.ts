@@ -15,6 +15,7 @@ import { packageRoot } from '#runtime/process-info.js';
 import { agentLineToken, engineKey, localSecret } from '#runtime/secrets.js';
 import { Activity } from './admission/activity.js';
 import { Admission } from './admission/admission.js';
+import { TermsByWorker } from './admission/terms.js';
 import { Decider } from './admission/decider.js';
 import { Drains } from './agents/drains.js';
 import { AgentSessions } from './agents/sessions.js';
@@ -55,7 +56,9 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const activity = new Activity(now);
   const sessions = new AgentSessions({ apiId: id, log: logger, now });
   const drains = new Drains(fleet, sessions, activity);
+  const terms = new TermsByWorker(fleet.settings);
   const decider = new Decider({
+    terms,
     fleet,
     log,
     sessions,
@@ -67,6 +70,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     onSettled: () => admission.schedule(),
   });
   const admission = new Admission({
+    terms,
     fleet,
     activity,
     drains,
@@ -83,7 +87,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     admission,
     recorder,
     engines,
-    resolver: new Resolver(() => fleet.models),
+    resolver: new Resolver(() => fleet.models, fleet.settings),
     progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
     groupKey: localSecret(config.home, 'group-key'),
     health: () => healthOf({ fleet, sessions, spool, version, now }),

@@ -6,6 +6,7 @@ export * from './cores.js';
 export * from './decide.js';
 export * from './eviction.js';
 export * from './failures.js';
+export * from './knobs.js';
 export * from './kv.js';
 export * from './ladder.js';
 export * from './loss.js';

@@ -49,6 +49,24 @@ export function effectiveSettings(levels: LevelPatches): SettingsWithSource {
   return { settings: settings as unknown as EffectiveSettings, from };
 }
 
+/** A level's settings as people read them: what it sets, what it has from weaker levels, and what holds. */
+export interface SettingsView {
+  readonly own: SettingsPatch;
+  readonly inherited: SettingsWithSource;
+  readonly effective: SettingsWithSource;
+}
+
+export function settingsAt(levels: LevelPatches, level: SettingLevel): SettingsView {
+  const above = SETTING_LEVELS.slice(0, SETTING_LEVELS.indexOf(level));
+  const weaker = Object.fromEntries(above.map((l) => [l, levels[l] ?? {}]));
+  const own = levels[level] ?? {};
+  return {
+    own,
+    inherited: effectiveSettings(weaker),
+    effective: effectiveSettings({ ...weaker, [level]: own }),
+  };
+}
+
 /** Pins of a pair skip the ladder; `@fit` asks for the ladder from the top. */
 export const withoutPins = (patch: SettingsPatch): SettingsPatch => {
   const { gpuLayers: _layers, cpuMoeLayers: _moe, gpuBytes: _gpu, ramBytes: _ram, ...rest } = patch;

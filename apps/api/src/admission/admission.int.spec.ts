@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FleetEvent, WorkerEvent } from '#domain/events/index.js';
@@ -116,6 +117,35 @@ describe('admission on a real log, with room for one model', () => {
     open();
     expect((await a).status).toBe(200);
     expect((await b).status).toBe(200);
+  });
+
+  it('takes the settings of fleet, worker and pair from the log: a pinned model is not evicted', async () => {
+    await prime('chat-a');
+    const set = (scope: string, patch: Record<string, unknown>) =>
+      stand.log.append(
+        streams.settings(scope),
+        [
+          {
+            id: randomUUID(),
+            event: { type: 'SettingsChanged', data: { patch, by: 'test' } },
+            cause: { correlationId: 'test', causationId: 'test' },
+          },
+        ],
+        'any',
+      );
+    const pair = `${stand.agent.id}~chat-a`;
+    await set(pair, { pinned: true });
+    await set('fleet', { maxWaitSeconds: 2 });
+    const refused = await eventually('the settings to hold', async () => {
+      const answer = await chat('chat-b');
+      return answer.status === 503 ? ((await answer.json()) as { error: { message: string } }) : undefined;
+    });
+    expect(refused.error.message).toMatch(/within 2 s: .*chat-a holds .* and is pinned/);
+    await set(pair, { pinned: null });
+    await set('fleet', { maxWaitSeconds: null });
+    expect((await chat('chat-b')).status).toBe(200);
+    const revisions = (await decisions('chat-b')).at(-1)?.basedOn.map(({ stream }) => stream);
+    expect(revisions).toContain('settings-fleet');
   });
 
   it('tells a streaming caller how far its load is, and keeps the load when the caller leaves', async () => {

@@ -5,7 +5,6 @@ import type { Resident } from '#domain/worker/state.js';
 import type { Ticket } from '#placement/contract.js';
 import { predict, type Prediction } from '#placement/predict.js';
 import { isOverdue, orderQueue } from '#placement/queue.js';
-import { defaultSettings } from '#placement/setting-levels.js';
 import type { Drains } from '../agents/drains.js';
 import type { CallHistories } from '../fleet/call-histories.js';
 import type { Fleet } from '../fleet/fleet.js';
@@ -21,6 +20,7 @@ import type {
   Wanted,
 } from './port.js';
 import { satisfies, slotsOf } from './reuse.js';
+import type { TermsByWorker } from './terms.js';
 import { QueuedCall } from './ticket.js';
 
 export interface AdmissionOptions {
@@ -29,6 +29,7 @@ export interface AdmissionOptions {
   readonly drains: Pick<Drains, 'isLeaving' | 'callEnded'>;
   readonly callHistories: CallHistories;
   readonly decider: Pick<Decider, 'evaluate'>;
+  readonly terms: TermsByWorker;
   readonly isConnected: (worker: WorkerId) => boolean;
   readonly now: () => number;
 }
@@ -170,7 +171,9 @@ export class Admission {
   #there(wanted: Wanted): Evaluation | undefined {
     const placed = this.#o.fleet
       .residentsOf(wanted.model.modelKey)
-      .filter(({ resident }) => this.#stays(resident) && satisfies(resident, wanted));
+      .filter(
+        ({ workerId, resident }) => this.#stays(resident) && this.#satisfies(workerId, resident, wanted),
+      );
     const best = placed.find(({ resident }) => resident.phase === 'ready') ?? placed[0];
     if (!best) return undefined;
     const { workerId, resident } = best;
@@ -217,7 +220,7 @@ export class Admission {
 
   #grant(wanted: Wanted): Lease | undefined {
     for (const { workerId, resident } of this.#o.fleet.residentsOf(wanted.model.modelKey)) {
-      if (resident.phase !== 'ready' || !satisfies(resident, wanted)) continue;
+      if (resident.phase !== 'ready' || !this.#satisfies(workerId, resident, wanted)) continue;
       const lease = this.#grantOn(workerId, resident, wanted);
       if (lease) return lease;
     }
@@ -238,6 +241,10 @@ export class Admission {
         this.#slotFreed(id, modelKey);
       },
     };
+  }
+
+  #satisfies(workerId: WorkerId, resident: Resident, wanted: Wanted): boolean {
+    return satisfies(resident, wanted, this.#o.terms.of(wanted, workerId));
   }
 
   #stays(resident: Resident): boolean {
@@ -274,7 +281,9 @@ export class Admission {
       if (prediction) predictions.set(call.wanted.callId, prediction);
     }
     const tickets = [...this.#tickets].map((call) => call.ticket);
-    return orderQueue(tickets, predictions, now, defaultSettings).flatMap((t) => byId.get(t.callId) ?? []);
+    return orderQueue(tickets, predictions, now, this.#o.terms.fleet).flatMap(
+      (t) => byId.get(t.callId) ?? [],
+    );
   }
 
   #predict(call: QueuedCall, now: number): Prediction | undefined {

@@ -24,6 +24,7 @@ import type { Activity } from './activity.js';
 import { BackOff } from './back-off.js';
 import type { Wanted } from './port.js';
 import { Refusals } from './refusals.js';
+import type { TermsByWorker } from './terms.js';
 
 /** What a ticket is told of itself. */
 export type Evaluation =
@@ -43,6 +44,7 @@ export interface DeciderOptions {
   readonly sessions: AgentSessions;
   readonly activity: Activity;
   readonly callHistories: CallHistories;
+  readonly terms: TermsByWorker;
   readonly decide: (input: PlacementInput) => PlacementOutcome;
   readonly logger: Logger;
   readonly now: () => number;
@@ -131,11 +133,12 @@ export class Decider {
   }
 
   #input(worker: WorkerState, wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): PlacementInput {
-    const { fleet, callHistories, activity, now } = this.#o;
+    const { fleet, callHistories, activity, terms, now } = this.#o;
     const key = wanted.model.modelKey;
     const history = fleet.history(worker.workerId, key);
-    const models = new Set<ModelKey>([key]);
-    for (const resident of worker.residents.values()) models.add(resident.modelKey);
+    const residing = new Set<ModelKey>();
+    for (const resident of worker.residents.values()) residing.add(resident.modelKey);
+    const models = new Set<ModelKey>([key, ...residing]);
     for (const other of queue) models.add(other.modelKey);
     const calls = new Map([...models].map((model) => [model, callHistories.get(model)]));
     return {
@@ -145,8 +148,8 @@ export class Decider {
       otherHistories: fleet.histories(worker.workerId),
       calls,
       activity: activity.snapshot(worker.residents.keys(), (model) => callHistories.get(model)),
-      settings: wanted.settings,
-      ask: wanted.ask,
+      ...terms.of(wanted, worker.workerId),
+      residentPolicies: terms.policies(worker.workerId, residing),
       cause: { kind: 'call', callId: wanted.callId },
       ticket,
       queue,
@@ -156,11 +159,19 @@ export class Decider {
         { stream: streams.catalog(worker.workerId), revision: fleet.catalogRevision(worker.workerId) },
         { stream: streams.history(worker.workerId, key), revision: history.revision },
         { stream: streams.calls(key), revision: callHistories.get(key).revision },
+        ...this.#settingsRead(worker.workerId, key),
       ],
       decisionId: decisionId(newId()),
       residentId: residentId(newId()),
       nowMs: now(),
     };
+  }
+
+  #settingsRead(worker: WorkerId, key: ModelKey): readonly { stream: string; revision: number }[] {
+    return ['fleet', worker, `${worker}~${key}`].flatMap((scope) => {
+      const state = this.#o.fleet.settings.of(scope);
+      return state ? [{ stream: streams.settings(scope), revision: state.revision }] : [];
+    });
   }
 
   #follow({ worker, outcome }: OnWorker, wanted: Wanted): Evaluation {

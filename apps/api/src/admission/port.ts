@@ -3,6 +3,7 @@ import type { BerthError } from '#domain/errors.js';
 import type { CallId, DecisionId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import type { Ask } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
+import type { CallOptions } from '#placement/model-name.js';
 import type { EffectiveSettings } from '#placement/settings.js';
 
 /** A call that wants a place, with everything that a decision about it needs. */
@@ -10,7 +11,9 @@ export interface Wanted {
   readonly callId: CallId;
   readonly model: FoundModel;
   readonly ask: Ask;
+  /** Of the call as such; on a worker its own levels are laid between, see `TermsByWorker`. */
   readonly settings: EffectiveSettings;
+  readonly options: CallOptions;
   readonly background: boolean;
   readonly group?: string;
   /** An estimate: it orders and sizes, and refuses nothing. */

@@ -8,6 +8,7 @@ import type {
   Recorded,
   WorkerEvent,
 } from '#domain/events/index.js';
+import type { SettingsEvent } from '#domain/events/other-events.js';
 import { evolveFleet, initialFleet, type FleetState } from '#domain/fleet/fleet.js';
 import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
 import { type ModelKey, type ResidentId, workerId, type WorkerId } from '#domain/ids.js';
@@ -15,8 +16,10 @@ import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { parseHistoryStream, streams } from '#events/streams.js';
+import { FoldedSettings } from './settings.js';
 
-const PREFIXES = ['worker-', 'catalog-', 'history-', streams.apis];
+const SETTINGS = streams.settings('');
+const PREFIXES = ['worker-', 'catalog-', 'history-', SETTINGS, streams.apis];
 
 export interface PlacedResident {
   readonly workerId: WorkerId;
@@ -48,6 +51,7 @@ export class Fleet {
   readonly #workers = new Map<WorkerId, WorkerState>();
   readonly #catalogs = new Map<WorkerId, CatalogState>();
   readonly #histories = new Map<WorkerId, Map<ModelKey, PairHistory>>();
+  readonly settings = new FoldedSettings();
   readonly #foundAt = new Map<string, number>();
   #apis: FleetState = initialFleet();
   #models: ReadonlyMap<ModelKey, ServableModel> | undefined;
@@ -160,6 +164,8 @@ export class Fleet {
       this.#foldCatalog(workerId(stream.slice('catalog-'.length)), recorded as Recorded<CatalogEvent>);
     } else if (stream.startsWith('history-')) {
       this.#foldHistory(recorded as Recorded<HistoryEvent>);
+    } else if (stream.startsWith(SETTINGS)) {
+      this.settings.fold(stream.slice(SETTINGS.length), recorded as Recorded<SettingsEvent>);
     } else if (stream === streams.apis) {
       this.#apis = evolveFleet(this.#apis, recorded as Recorded<FleetEvent>);
     } else {

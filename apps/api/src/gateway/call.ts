@@ -155,6 +155,7 @@ export class ServedCall {
       model: resolved.model,
       ask: resolved.ask,
       settings: resolved.settings,
+      options: resolved.options,
       background: isBackground(body.intent),
       promptTokens: Math.ceil(body.promptBytes / BYTES_PER_TOKEN) + body.pictures * TOKENS_PER_PICTURE,
       receivedAtMs: this.#receivedAtMs,

@@ -4,11 +4,12 @@ import { type BerthError, berthError } from '#domain/errors.js';
 import type { ModelKey } from '#domain/ids.js';
 import type { Ask } from '#domain/placement-terms.js';
 import { type Result, err, ok } from '#domain/result.js';
-import { askOf } from '#placement/ask.js';
 import { type CallOptions, parseModelName } from '#placement/model-name.js';
-import { effectiveSettings } from '#placement/setting-levels.js';
+import type { LevelPatches } from '#placement/setting-levels.js';
 import type { EffectiveSettings } from '#placement/settings.js';
+import { termsOf } from '../admission/terms.js';
 import type { ServableModel } from '../fleet/fleet.js';
+import type { FoldedSettings } from '../fleet/settings.js';
 import type { CallBody } from './call-body.js';
 import { withBodyOptions } from './call-options.js';
 import { type Endpoint, endpointsOf } from './endpoints.js';
@@ -18,6 +19,7 @@ export interface Resolved {
   readonly model: FoundModel;
   readonly ask: Ask;
   readonly settings: EffectiveSettings;
+  readonly options: CallOptions;
 }
 
 const MOST_REMEMBERED = 256;
@@ -25,17 +27,24 @@ const MOST_REMEMBERED = 256;
 /** From the name in a call to a model and an ask. What calls without options resolve to is remembered. */
 export class Resolver {
   readonly #models: () => ReadonlyMap<ModelKey, ServableModel>;
+  readonly #settings: Pick<FoldedSettings, 'version' | 'levels'>;
   #from: ReadonlyMap<ModelKey, ServableModel> | undefined;
+  #under = 0;
   readonly #known = new Map<string, Resolved>();
 
-  constructor(models: () => ReadonlyMap<ModelKey, ServableModel>) {
+  constructor(
+    models: () => ReadonlyMap<ModelKey, ServableModel>,
+    settings: Pick<FoldedSettings, 'version' | 'levels'>,
+  ) {
     this.#models = models;
+    this.#settings = settings;
   }
 
   resolve(body: Pick<CallBody, 'modelName' | 'berth'>, endpoint: Endpoint): Result<Resolved> {
     const models = this.#models();
-    if (models !== this.#from) {
+    if (models !== this.#from || this.#settings.version !== this.#under) {
       this.#from = models;
+      this.#under = this.#settings.version;
       this.#known.clear();
     }
     const cached = body.berth === undefined ? this.#known.get(body.modelName) : undefined;
@@ -49,7 +58,9 @@ export class Resolver {
       name.value.name,
     );
     if (!model) return err(unknownModel(name.value.name, models));
-    const resolved = withAsk(model, options.value);
+    // Settings of the first worker that has it stand for what is one for the call: how long it waits, the queue it is in.
+    const [worker] = models.get(model.modelKey)?.workers ?? [];
+    const resolved = withAsk(model, options.value, this.#settings.levels(worker, model.modelKey));
     if (!resolved.ok) return resolved;
     if (body.berth === undefined) {
       if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
@@ -64,20 +75,16 @@ export const resolveTagged = (models: readonly FoundModel[], name: string): Foun
   resolveModel(models, name) ??
   (name.endsWith(':latest') ? resolveModel(models, name.slice(0, -':latest'.length)) : undefined);
 
-function withAsk(model: FoundModel, options: CallOptions): Result<Resolved> {
+function withAsk(model: FoundModel, options: CallOptions, levels: LevelPatches): Result<Resolved> {
   const { artifact } = options;
-  const found =
-    artifact === undefined
-      ? model.artifacts[0]
-      : model.artifacts.find((a) => a.label.toLowerCase() === artifact.toLowerCase());
-  if (artifact !== undefined && !found) {
+  const has = (label: string): boolean =>
+    model.artifacts.some((a) => a.label.toLowerCase() === label.toLowerCase());
+  if (artifact !== undefined && !has(artifact)) {
     const labels = model.artifacts.map((a) => a.label).join(', ');
     const message = `"${model.modelKey}" has no artifact "${artifact}". It has: ${labels}.`;
     return err(berthError('invalid_request', message, { param: 'model' }));
   }
-  const { settings } = effectiveSettings({ call: options.settings });
-  const ask = askOf(settings, options, found?.geometry?.trainedContextTokens);
-  return ok({ model, ask, settings });
+  return ok({ model, options, ...termsOf(model, options, levels) });
 }
 
 function suits(resolved: Resolved, endpoint: Endpoint): Result<Resolved> {
