@@ -58,13 +58,15 @@ export class FilteredClient extends CallClient {
     return out === undefined ? true : super.write(out);
   }
 
-  override end(): void {
+  override end(last?: Buffer): void {
     const whole = this.#whole;
     this.#whole = undefined;
     if (!whole) {
+      if (last) this.write(last);
       super.end();
       return;
     }
+    if (last) whole.chunks.push(last);
     const [only] = whole.chunks;
     const answer = this.#filter.whole(whole.chunks.length === 1 && only ? only : Buffer.concat(whole.chunks));
     if (!answer.ok) {
