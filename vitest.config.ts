@@ -49,6 +49,8 @@ export default defineConfig({
         ...shared,
         test: {
           name: 'e2e',
+          // One of their parts ships its TypeScript under the condition `source`, which node itself cannot run.
+          server: { deps: { inline: ['ai', /@ai-sdk\//, 'eventsource-parser'] } },
           include: places('e2e'),
           testTimeout: 180_000,
           hookTimeout: 180_000,
