@@ -1,13 +1,14 @@
 /**
  * Figures of the event log through the real client, plain and as Berth uses it: the embedded node in a process of its
- * own and, when EVENTSTORE_URL is set, the same against that server. On a busy machine compare processor times.
+ * own and, when EVENTSTORE_URL is set, the same against that server; and what is left when a server answers from memory.
+ * On a busy machine compare processor times.
  *
  *   npx tsc -b && node dist/test/bench/event-node.js [--seconds 4] [--insecure] [--only batches] [--through berth]
  */
 import { parseArgs } from 'node:util';
 import { loadavg } from 'node:os';
 import { measure, type Figure } from './event-node/figures.js';
-import { startMeasuredNode, type MeasuredNode } from './event-node/node-process.js';
+import { startMeasuredNode, startMemoryNode, type MeasuredNode } from './event-node/node-process.js';
 import { berthLog, plainClient } from './event-node/subjects.js';
 
 const { values } = parseArgs({
@@ -58,6 +59,14 @@ try {
       await subject.close();
     }
   }
+  const memory = await startMemoryNode();
+  for (const open of subjects) {
+    const subject = open(memory.url);
+    const figures = await measure(subject, memory, { forMs, only: values.only, appendsOnly: true });
+    print(`the floor: a server in memory, no TLS, through ${subject.name}`, figures);
+    await subject.close();
+  }
+  await memory.stop();
 } finally {
   await node.stop();
 }

@@ -220,6 +220,27 @@ describe('subscriptions', () => {
     await until(() => heard.includes('a'));
   });
 
+  it('stand once per stream: a second is refused while the first follows, and taken when it has stopped', async () => {
+    const log = connect();
+    const stream = newStream();
+    let caughtUp = 0;
+    const follow = () =>
+      log.subscribe(stream, {
+        onEvent: () => undefined,
+        onCaughtUp: () => {
+          caughtUp++;
+        },
+      });
+    const first = follow();
+    await until(() => caughtUp === 1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(follow).toThrow(/follows .* already/);
+    await first.stop();
+    const second = follow();
+    await until(() => caughtUp === 2);
+    await second.stop();
+  });
+
   it('begin after a revision', async () => {
     const log = connect();
     const stream = newStream();

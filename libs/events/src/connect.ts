@@ -56,12 +56,14 @@ export function openEventLog(options: EventLogOptions): EventLog {
   return log;
 }
 
+type Followed = Subscription & { readonly name: string; readonly isStanding: boolean };
+
 class ClientEventLog implements EventLog {
   readonly #client: LogClient;
   readonly #appends: AppendChannel;
   readonly #writer: Writer;
   readonly #around: Surroundings;
-  readonly #subscriptions = new Set<Subscription>();
+  readonly #subscriptions = new Set<Followed>();
   #begun: Promise<undefined> | undefined;
   #hasBegun = false;
   #closed = false;
@@ -198,17 +200,19 @@ class ClientEventLog implements EventLog {
   ): Subscription {
     const { afterRevision } = options;
     return this.#keep(
-      new ResumingSubscription<bigint, E>(
-        {
-          name: stream,
-          open: (after) =>
-            this.#client.touch().subscribeToStream(stream, { fromRevision: after ?? 'start' }, READ_AHEAD),
-          cursorOf: (raw) => raw.revision,
-        },
-        subscriber,
-        this.#around,
-        afterRevision === undefined || afterRevision < 0 ? undefined : BigInt(afterRevision),
-      ),
+      stream,
+      () =>
+        new ResumingSubscription<bigint, E>(
+          {
+            name: stream,
+            open: (after) =>
+              this.#client.touch().subscribeToStream(stream, { fromRevision: after ?? 'start' }, READ_AHEAD),
+            cursorOf: (raw) => raw.revision,
+          },
+          subscriber,
+          this.#around,
+          afterRevision === undefined || afterRevision < 0 ? undefined : BigInt(afterRevision),
+        ),
     );
   }
 
@@ -218,31 +222,34 @@ class ClientEventLog implements EventLog {
     options: { readonly after?: LogPosition } = {},
   ): Subscription {
     const names = prefixes.length > 0 ? { prefixes: [...prefixes] } : { regex: '^[^$]' };
+    const name = prefixes.length > 0 ? `streams ${prefixes.join(', ')}` : 'the whole log';
     return this.#keep(
-      new ResumingSubscription<LogPosition, BerthEvent>(
-        {
-          name: prefixes.length > 0 ? `streams ${prefixes.join(', ')}` : 'the whole log',
-          open: (after, onCheckpoint) =>
-            this.#client.touch().subscribeToAll(
-              {
-                fromPosition: after ? { ...after } : 'start',
-                filter: {
-                  ...names,
-                  filterOn: 'streamName',
-                  maxSearchWindow: SEARCH_WINDOW,
-                  checkpointInterval: CHECKPOINT_MULTIPLIER,
-                  checkpointReached: (_subscription, position) => onCheckpoint(position),
+      name,
+      () =>
+        new ResumingSubscription<LogPosition, BerthEvent>(
+          {
+            name,
+            open: (after, onCheckpoint) =>
+              this.#client.touch().subscribeToAll(
+                {
+                  fromPosition: after ? { ...after } : 'start',
+                  filter: {
+                    ...names,
+                    filterOn: 'streamName',
+                    maxSearchWindow: SEARCH_WINDOW,
+                    checkpointInterval: CHECKPOINT_MULTIPLIER,
+                    checkpointReached: (_subscription, position) => onCheckpoint(position),
+                  },
                 },
-              },
-              READ_AHEAD,
-            ),
-          cursorOf: (raw) => raw.position ?? { commit: 0n, prepare: 0n },
-          cursorAt: (position) => position,
-        },
-        subscriber,
-        this.#around,
-        options.after,
-      ),
+                READ_AHEAD,
+              ),
+            cursorOf: (raw) => raw.position ?? { commit: 0n, prepare: 0n },
+            cursorAt: (position) => position,
+          },
+          subscriber,
+          this.#around,
+          options.after,
+        ),
     );
   }
 
@@ -278,7 +285,13 @@ class ClientEventLog implements EventLog {
     await this.#client.shutDown();
   }
 
-  #keep(subscription: Subscription): Subscription {
+  /** One standing subscription per process and purpose: each open call counts against the connection's hundred. */
+  #keep(name: string, open: () => Followed): Subscription {
+    for (const other of this.#subscriptions) {
+      if (other.name === name && other.isStanding)
+        throw new Error(`This process follows ${name} already; hand the events on from that subscription.`);
+    }
+    const subscription = open();
     this.#subscriptions.add(subscription);
     const forget = () => this.#subscriptions.delete(subscription);
     subscription.ended.then(forget, forget);

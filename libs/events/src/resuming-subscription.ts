@@ -68,6 +68,7 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
   #open: Opened | undefined;
   #connected: boolean | undefined;
   #logId: string | undefined;
+  #hasCaughtUp = false;
 
   constructor(
     source: Source<Cursor>,
@@ -85,6 +86,15 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     this.ended.catch((error: unknown) =>
       around.warn(`The subscription to ${source.name} is over: ${messageOf(error)}`),
     );
+  }
+
+  get name(): string {
+    return this.#source.name;
+  }
+
+  /** Follows what comes, in contrast to one that reads what is there and is stopped then. */
+  get isStanding(): boolean {
+    return this.#hasCaughtUp && !this.#stopped();
   }
 
   /** Settles when the handler at work, if any, has returned: do not await it inside a handler. */
@@ -178,7 +188,9 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
         this.#tell(true);
         return undefined;
       case 'caught-up':
-        return settled(this.#handlers.onCaughtUp?.(), () => undefined);
+        return settled(this.#handlers.onCaughtUp?.(), () => {
+          this.#hasCaughtUp = true;
+        });
       case 'checkpoint': {
         const cursor = this.#source.cursorAt?.(item.position);
         return settled(this.#handlers.onCheckpoint?.(item.position), () => {

@@ -101,7 +101,7 @@ export interface MeasureOptions {
   readonly forMs: number;
   /** Only figures whose name holds this. */
   readonly only?: string | undefined;
-  /** A server without a log to read: appends alone. */
+  /** A server that follows no live events. */
   readonly appendsOnly?: boolean;
 }
 

@@ -11,8 +11,8 @@ const data = { ...SAMPLES.CallFinished, code: 'x'.repeat(220) };
 export interface Subject {
   readonly name: string;
   append(stream: string, ids: readonly string[]): Promise<void>;
-  /** Follows the whole log from its start until everything is read; answers how many events came. */
-  catchUp(): Promise<number>;
+  /** Follows the whole log from its start until everything, or so many, is read; answers how many events came. */
+  catchUp(most?: number): Promise<number>;
   /** Calls back with the id of each new event of streams with that prefix, until told to stop. */
   follow(prefix: string, onEvent: (id: string) => void): Promise<() => Promise<void>>;
   close(): Promise<void>;
@@ -39,11 +39,13 @@ export function plainClient(url: string): Subject {
     append: async (stream, ids) => {
       await client.appendToStream(stream, ids.map(make));
     },
-    catchUp: async () => {
+    catchUp: async (most = Infinity) => {
       const subscription = client.subscribeToAll({ fromPosition: START });
       let events = 0;
       await new Promise<void>((resolve, reject) => {
-        subscription.on('data', () => events++);
+        subscription.on('data', () => {
+          if (++events >= most) resolve();
+        });
         subscription.on('caughtUp', resolve);
         subscription.on('error', reject);
       });
@@ -76,14 +78,18 @@ export function berthLog(url: string): Subject {
     event: { type: 'CallFinished', data } as BerthEvent,
     cause: { correlationId: id, causationId: id },
   });
-  const caughtUp = (prefixes: readonly string[], onEvent: (id: string) => void, fromEnd: boolean) =>
+  /** Settles when everything is read, or `onEvent` answers that it is enough. */
+  const caughtUp = (prefixes: readonly string[], onEvent: (id: string) => boolean, fromEnd: boolean) =>
     new Promise<() => Promise<void>>((resolve, reject) => {
       void (fromEnd ? log.endPosition() : Promise.resolve(undefined)).then((after) => {
+        const done = () => resolve(() => subscription.stop());
         const subscription = log.subscribeAll(
           prefixes,
           {
-            onEvent: (recorded) => onEvent(recorded.id),
-            onCaughtUp: () => resolve(() => subscription.stop()),
+            onEvent: (recorded) => {
+              if (onEvent(recorded.id)) done();
+            },
+            onCaughtUp: done,
           },
           after ? { after } : {},
         );
@@ -96,13 +102,21 @@ export function berthLog(url: string): Subject {
       const outcome = await log.append(stream, ids.map(make), 'any');
       if (!outcome.ok) throw new Error(`the append failed: ${JSON.stringify(outcome.error)}`);
     },
-    catchUp: async () => {
+    catchUp: async (most = Infinity) => {
       let events = 0;
-      const stop = await caughtUp([], () => events++, false);
-      void stop();
+      const stop = await caughtUp([], () => ++events >= most, false);
+      await stop();
       return events;
     },
-    follow: (prefix, onEvent) => caughtUp([prefix], onEvent, true),
+    follow: (prefix, onEvent) =>
+      caughtUp(
+        [prefix],
+        (id) => {
+          onEvent(id);
+          return false;
+        },
+        true,
+      ),
     close: () => log.close(),
   };
 }

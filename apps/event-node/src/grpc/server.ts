@@ -7,8 +7,7 @@ import { GrpcCall } from './call.js';
 const MAX_OPEN_CALLS = 100;
 /** How far a client may send ahead; with HTTP/2's 64 KiB batches of events arrive a third slower. */
 const RECEIVE_WINDOW_BYTES = 4 * 1024 * 1024;
-const PING_EVERY_MS = 10_000;
-const PING_WITHIN_MS = 20_000;
+const PINGS = { everyMs: 10_000, withinMs: 20_000 };
 
 export type Handler = (call: GrpcCall) => void;
 
@@ -23,7 +22,10 @@ export class GrpcServer {
   #draining = false;
 
   /** Methods by path; any other is UNIMPLEMENTED. */
-  constructor(readonly methods: ReadonlyMap<string, Handler>) {
+  constructor(
+    readonly methods: ReadonlyMap<string, Handler>,
+    readonly pings: { readonly everyMs: number; readonly withinMs: number } = PINGS,
+  ) {
     this.#http2 = createServer({
       settings: { maxConcurrentStreams: MAX_OPEN_CALLS, initialWindowSize: RECEIVE_WINDOW_BYTES },
       maxSessionMemory: Number.MAX_SAFE_INTEGER,
@@ -71,7 +73,7 @@ export class GrpcServer {
     this.#sessions.add(session);
     session.setLocalWindowSize(RECEIVE_WINDOW_BYTES);
     session.on('error', () => undefined);
-    const ping = setInterval(() => this.#ping(session), PING_EVERY_MS);
+    const ping = setInterval(() => this.#ping(session), this.pings.everyMs);
     ping.unref();
     session.on('close', () => {
       clearInterval(ping);
@@ -82,7 +84,7 @@ export class GrpcServer {
   /** A peer that is gone without a word holds calls open for ever; one that does not answer is such a peer. */
   #ping(session: ServerHttp2Session): void {
     if (session.destroyed || session.closed) return;
-    const late = setTimeout(() => session.destroy(), PING_WITHIN_MS);
+    const late = setTimeout(() => session.destroy(), this.pings.withinMs);
     late.unref();
     const sent = session.ping(() => clearTimeout(late));
     if (!sent) clearTimeout(late);

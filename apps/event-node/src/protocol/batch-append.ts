@@ -1,7 +1,7 @@
 import { invalid, NodeError } from '../errors.js';
 import type { WireExpectation } from './expectation.js';
 import type { ProposedEvent } from './record.js';
-import { field, numberField, WireReader } from './wire.js';
+import { putVarint, varintSize, WireReader } from './wire.js';
 
 export interface BatchOptions {
   readonly stream: string;
@@ -160,12 +160,29 @@ export function batchSuccess(
   revision: number,
   position: number,
 ): Buffer {
-  const at = field(0x1a, Buffer.concat([numberField(0x08, position), numberField(0x10, position)]));
-  const success =
-    revision < 0 ? Buffer.from([0x12, 0, 0x22, 0]) : Buffer.concat([numberField(0x08, revision), at]);
-  return Buffer.concat([
-    field(0x0a, correlation),
-    field(0x1a, success),
-    field(0x22, field(0x1a, Buffer.from(stream, 'utf8'))),
-  ]);
+  const name = Buffer.from(stream, 'utf8');
+  const place = 2 * (1 + varintSize(position));
+  const success = revision < 0 ? NO_STREAM.length : 1 + varintSize(revision) + 2 + place;
+  const identifier = 1 + varintSize(name.length) + name.length;
+  const size = 2 + correlation.length + 2 + success + 1 + varintSize(identifier) + identifier;
+  const out = Buffer.allocUnsafe(size);
+  let at = putVarint(out, putVarint(out, 0, 0x0a), correlation.length);
+  out.set(correlation, at);
+  at = putVarint(out, putVarint(out, at + correlation.length, 0x1a), success);
+  if (revision < 0) {
+    out.set(NO_STREAM, at);
+    at += NO_STREAM.length;
+  } else {
+    at = putVarint(out, putVarint(out, at, 0x08), revision);
+    at = putVarint(out, putVarint(out, at, 0x1a), place);
+    at = putVarint(out, putVarint(out, at, 0x08), position);
+    at = putVarint(out, putVarint(out, at, 0x10), position);
+  }
+  at = putVarint(out, putVarint(out, at, 0x22), identifier);
+  at = putVarint(out, putVarint(out, at, 0x1a), name.length);
+  out.set(name, at);
+  return out;
 }
+
+/** Neither a revision nor a position. */
+const NO_STREAM = Buffer.from([0x12, 0, 0x22, 0]);
