@@ -56,9 +56,19 @@ export interface ModelRow {
     readonly label: string;
     readonly bytes: number;
     readonly complete?: boolean;
+    readonly missing?: readonly string[];
+    readonly format?: string;
     readonly broken?: string;
     readonly trainedContextTokens?: number;
   }[];
+  readonly marker?: {
+    readonly corrections?: readonly {
+      readonly fact: string;
+      readonly said: string;
+      readonly found: string;
+      readonly reason: string;
+    }[];
+  } | null;
   readonly residents: readonly { readonly phase: string; readonly contextTokens?: number }[];
 }
 

@@ -21,19 +21,41 @@ export function modelsText(models: readonly ModelRow[]): string {
       context === undefined ? '' : String(context),
     ];
   });
-  const broken = present.flatMap(({ modelKey, artifacts }) =>
-    artifacts.flatMap(({ label, broken }) =>
-      broken === undefined ? [] : [`${modelKey} ${label} is broken: ${broken}`],
-    ),
-  );
+  const notes = present.flatMap(notesOf);
   return [
     table(['model', 'kind', 'artifacts', 'size', 'loaded', 'context'], rows, [3, 5]),
-    ...(broken.length === 0 ? [] : ['', ...broken]),
+    ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }
 
+/** Why an artifact cannot be called, and what a marker said wrongly. */
+function notesOf({ modelKey, artifacts, marker }: ModelRow): readonly string[] {
+  return [
+    ...artifacts.flatMap(({ label, broken, complete, missing, format }) => {
+      if (format === 'pickle') return [`${modelKey} is not offered as ${label}: ${broken ?? 'never loaded'}`];
+      if (broken !== undefined) return [`${modelKey} ${label} is broken: ${broken}`];
+      if (complete !== false) return [];
+      const lacks = missing === undefined ? 'some of its files' : missing.join(', ');
+      return [`${modelKey} ${label} is incomplete: it lacks ${lacks}`];
+    }),
+    ...(marker?.corrections ?? []).map(
+      ({ fact, said, found, reason }) =>
+        `${modelKey}: its marker says ${fact} ${said}, and ${found} holds: ${reason}`,
+    ),
+  ];
+}
+
 const labelsOf = (model: ModelRow): string =>
-  model.artifacts.map(({ label, broken }) => (broken === undefined ? label : `${label} (broken)`)).join(', ');
+  model.artifacts
+    .map(({ label, broken, complete, format }) => {
+      if (format === 'pickle') return `${label} (never)`;
+      return broken !== undefined
+        ? `${label} (broken)`
+        : complete === false
+          ? `${label} (incomplete)`
+          : label;
+    })
+    .join(', ');
 
 /** One line for a model, on however many workers it lies. */
 function merged(models: readonly ModelRow[]): readonly ModelRow[] {

@@ -149,6 +149,23 @@ describe('models', () => {
     expect(text).toContain('c Q8 is broken: cut off at 7 bytes');
   });
 
+  it('say what an artifact lacks, what is never offered, and what a marker said wrongly', () => {
+    const correction = { fact: 'kind', said: 'chat', found: 'embedding', reason: 'the header names bert' };
+    const text = modelsText([
+      model({
+        artifacts: [
+          { label: 'F16', bytes: 1, complete: false, missing: ['b.gguf', 'c.gguf'] },
+          { label: 'pickle', bytes: 1, format: 'pickle', broken: 'its weights are pickled' },
+        ],
+        marker: { corrections: [correction] },
+      }),
+    ]);
+    expect(text).toMatch(/^a\/b +chat +F16 \(in… \(never\) +1 B/m);
+    expect(text).toContain('a/b F16 is incomplete: it lacks b.gguf, c.gguf');
+    expect(text).toContain('a/b is not offered as pickle: its weights are pickled');
+    expect(text).toContain('a/b: its marker says kind chat, and embedding holds: the header names bert');
+  });
+
   it('are one line each, on however many workers they lie', () => {
     const text = modelsText([
       model({}),

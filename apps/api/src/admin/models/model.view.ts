@@ -8,6 +8,8 @@ const artifactView = (artifact: Artifact) =>
     bytes: artifact.files.reduce((sum, file) => sum + file.bytes, 0),
     files: artifact.files,
     complete: artifact.complete,
+    missing: artifact.missing,
+    format: artifact.format,
     broken: artifact.broken,
     architecture: artifact.geometry?.architecture,
     parameters: artifact.geometry?.parameters,
