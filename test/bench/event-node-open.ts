@@ -20,7 +20,7 @@ const events = Number(values.events);
 const mib = (bytes: number | undefined): string =>
   bytes === undefined ? '-' : `${(bytes / 1024 / 1024).toFixed(0)} MiB`;
 const row = (what: string, ...cells: readonly string[]) =>
-  console.log(`${what.padEnd(44)}${cells.map((cell) => cell.padStart(14)).join('')}`);
+  console.log(`${what.padEnd(44)}${cells.map((cell) => cell.padStart(18)).join('')}`);
 
 /** Enough to see whether memory follows what is read. */
 const MOST_READ = 300_000;
@@ -63,7 +63,7 @@ try {
   await open(long);
   const again = await open(short);
   const large = await open(long);
-  row('', 'empty', `${events.toLocaleString('en')} events`);
+  row('', 'empty', `  ${events.toLocaleString('en')} events`);
   row('file', '', mib(statSync(join(long, 'log.db')).size));
   row(
     'process start until it serves (log ≤ 2 s)',
