@@ -1,0 +1,261 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import {
+  chunkOf,
+  DONE,
+  sayHello,
+  ScriptedEngine,
+  startStream,
+  USAGE_CHUNK,
+} from '../testing/scripted-engine.js';
+import { eventually, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
+
+const turn = { role: 'user', content: 'hi' };
+const ASKED = {
+  '/v1/chat/completions': { messages: [turn] },
+  '/v1/responses': { input: 'hi' },
+  '/v1/messages': { max_tokens: 9, messages: [turn] },
+  '/api/chat': { messages: [turn] },
+} as const;
+type Route = keyof typeof ASKED;
+const ROUTES = Object.keys(ASKED) as Route[];
+
+describe('every protocol over the wire', () => {
+  let engine: ScriptedEngine;
+  let stand: Stand;
+  const sockets: RawSocket[] = [];
+
+  beforeAll(async () => {
+    engine = await new ScriptedEngine().start();
+    stand = await startStand({ models: ['chat-a', 'embed'], portOf: () => engine.port });
+  });
+  afterEach(() => {
+    engine.script = sayHello;
+    engine.requests.length = 0;
+    for (const socket of sockets.splice(0)) socket.socket.destroy();
+  });
+  afterAll(async () => {
+    await stand.stop();
+    engine.die();
+  });
+
+  const bodyOf = (route: Route, more: object = {}) =>
+    JSON.stringify({ model: 'chat-a', stream: true, ...ASKED[route], ...more });
+  const ask = (route: string, body: string, init: RequestInit = {}) =>
+    fetch(`${stand.url}${route}`, { method: 'POST', body, ...init });
+  const raw = () => {
+    const socket = new RawSocket(stand.port);
+    sockets.push(socket);
+    return socket;
+  };
+  /** The text of an answer, out of whatever lines its protocol has. */
+  const wordsOf = (route: Route, text: string): string =>
+    text
+      .split('\n')
+      .map((line) => line.replace(/^data: /, ''))
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line) as Record<string, never>)
+      .map((event: Record<string, unknown>) => {
+        const of = (value: unknown, ...path: string[]) =>
+          path.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], value);
+        if (route === '/v1/chat/completions') return of(event, 'choices', '0', 'delta', 'content');
+        if (route === '/v1/responses')
+          return event['type'] === 'response.output_text.delta' ? event['delta'] : '';
+        if (route === '/v1/messages') return of(event, 'delta', 'text');
+        return of(event, 'message', 'content');
+      })
+      .join('');
+
+  it.each(ROUTES)(
+    '%s: keeps characters, tags and frames whole, wherever the engine cuts its bytes',
+    async (route) => {
+      const bytes = Buffer.from(
+        chunkOf('<thi') +
+          chunkOf('nk>潮</thi') +
+          chunkOf('nk>\n日本') +
+          chunkOf('語 🚢') +
+          USAGE_CHUNK +
+          DONE,
+      );
+      engine.script = async ({ res }) => {
+        startStream(res);
+        for (let at = 0; at < bytes.length; at += 7) {
+          res.write(bytes.subarray(at, at + 7));
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        res.end();
+      };
+      const text = await (await ask(route, bodyOf(route))).text();
+      expect(wordsOf(route, text)).toBe('日本語 🚢');
+      expect(text).toContain('潮');
+      expect(text).not.toMatch(/think>|\ufffd/);
+      expect(text.match(/\[DONE\]/g)?.length ?? 0).toBe(route === '/v1/chat/completions' ? 1 : 0);
+    },
+  );
+
+  it.each([
+    ['/v1/chat/completions', 'data: {"error":{', undefined],
+    ['/v1/responses', 'event: response.failed', '"sequence_number":'],
+    ['/v1/messages', 'event: error', '"api_error"'],
+    ['/api/chat', '{"error":"', undefined],
+  ] as const)(
+    '%s: ends a stream whose engine dies with its own error and a broken connection',
+    async (route, words, more) => {
+      engine.script = ({ res }) => {
+        startStream(res);
+        res.write(chunkOf('hel'));
+        setImmediate(() => res.socket?.resetAndDestroy());
+      };
+      const socket = raw();
+      socket.send(post(route, bodyOf(route)));
+      const heard = await socket.ends();
+      expect(heard).toContain(words);
+      if (more !== undefined) expect(heard).toContain(more);
+      expect(heard).not.toMatch(/\[DONE\]|message_stop|response\.completed|"done":true/);
+      expect(heard.endsWith('0\r\n\r\n')).toBe(false);
+    },
+  );
+
+  it.each([
+    ['/v1/responses', (body: Record<string, unknown>) => (body['error'] as { code: string }).code],
+    ['/v1/messages', (body: Record<string, unknown>) => (body['error'] as { type: string }).type],
+    ['/api/chat', (body: Record<string, unknown>) => body['error']],
+  ] as const)('%s: says what is wrong in its own shape', async (route, said) => {
+    const response = await ask(route, bodyOf(route, { model: 'chat-x' }));
+    expect(response.status).toBe(404);
+    expect(response.headers.get('x-should-retry')).toBe('false');
+    const words = said((await response.json()) as Record<string, unknown>);
+    expect(words).toMatch(/model_not_found|not_found_error|There is no model/);
+    expect((await ask(route, '{')).status).toBe(400);
+    expect((await ask(route, bodyOf(route, { messages: 7, input: 7 }))).status).toBe(400);
+    expect((await fetch(`${stand.url}${route}`)).status).toBe(405);
+    expect(engine.requests).toHaveLength(0);
+  });
+
+  it.each(ROUTES)('%s: frees the engine when its caller leaves', async (route) => {
+    engine.script = ({ res }) => {
+      startStream(res);
+      res.write(chunkOf('hel'));
+    };
+    const socket = raw();
+    socket.send(post(route, bodyOf(route)));
+    await socket.hears('hel');
+    socket.socket.destroy();
+    await engine.requests[0]!.closed;
+  });
+
+  // A close of the sending half is all that is seen of most callers that leave; both free the engine at once.
+  it.each(ROUTES)(
+    '%s: takes a caller that closes its half of the connection for one that left',
+    async (route) => {
+      engine.script = () => undefined;
+      const socket = raw();
+      socket.send(post(route, bodyOf(route)));
+      const asked = await eventually('the request at the engine', () => engine.requests[0]);
+      socket.socket.end();
+      await asked.closed;
+      expect(await socket.ends()).not.toContain('hello');
+    },
+  );
+
+  it.each(ROUTES)(
+    '%s: takes a chunked upload after 100-continue, and two requests at once',
+    async (route) => {
+      const socket = raw();
+      socket.send(
+        `POST ${route}/?beta=true HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\ntransfer-encoding: chunked\r\n\r\n`,
+      );
+      await socket.hears('100 Continue');
+      const text = bodyOf(route, { stream: false });
+      for (const part of [text.slice(0, 9), text.slice(9)]) {
+        socket.send(`${part.length.toString(16)}\r\n${part}\r\n`);
+      }
+      socket.send(`0\r\n\r\n${post(route, text)}GET /api/version HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+      const heard = await socket.hears(/"version":/);
+      expect(heard.match(/HTTP\/1\.1 200/g)).toHaveLength(3);
+      expect(heard.match(/hello/g)).toHaveLength(2);
+    },
+  );
+
+  it.each(ROUTES)('%s: answers HEAD, OPTIONS and a slash at the end', async (route) => {
+    const head = await fetch(`${stand.url}${route}`, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([405, '']);
+    const options = await fetch(`${stand.url}${route}`, { method: 'OPTIONS' });
+    expect([options.status, options.headers.get('allow')]).toEqual([204, 'POST, OPTIONS']);
+    expect((await ask(`${route}//`, bodyOf(route, { stream: false }))).status).toBe(200);
+  });
+
+  it('gives on 64 MB whole, and refuses what is larger', async () => {
+    const room = 64 * 1024 * 1024 - 200;
+    const body = (bytes: number) => bodyOf('/v1/chat/completions', { stream: false, x: 'y'.repeat(bytes) });
+    const fits = body(room);
+    expect((await ask('/v1/chat/completions', fits)).status).toBe(200);
+    expect(engine.requests[0]!.body).toHaveLength(Buffer.byteLength(fits));
+    const over = await ask('/v1/chat/completions', body(room + 400)).catch(() => undefined);
+    // Its connection ends while it still sends: fetch may see that before the answer.
+    if (over) expect(over.status).toBe(413);
+    expect(engine.requests).toHaveLength(1);
+  });
+
+  it('sends the one tool that is named alone, and required', async () => {
+    const tool = (name: string) => ({ type: 'function', function: { name, parameters: {} } });
+    const choice = { type: 'function', function: { name: 'b' } };
+    await ask(
+      '/v1/chat/completions',
+      bodyOf('/v1/chat/completions', { tools: [tool('a'), tool('b')], tool_choice: choice }),
+    );
+    const chat = JSON.parse(engine.requests[0]!.body.toString()) as Record<string, unknown>;
+    expect(chat).toMatchObject({ tools: [tool('b')], tool_choice: 'required' });
+    const input_schema = { type: 'object' };
+    await ask(
+      '/v1/messages',
+      bodyOf('/v1/messages', {
+        tools: [
+          { name: 'a', input_schema },
+          { name: 'b', input_schema },
+        ],
+        tool_choice: { type: 'tool', name: 'b' },
+      }),
+    );
+    const message = JSON.parse(engine.requests[1]!.body.toString()) as {
+      tools: unknown[];
+      tool_choice: unknown;
+    };
+    expect(message.tool_choice).toBe('required');
+    expect(message.tools).toHaveLength(1);
+  });
+
+  it('names the field that was too long', async () => {
+    engine.script = ({ res }) => {
+      res.writeHead(400, { 'content-type': 'application/json' });
+      res.end(
+        '{"error":{"type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":8192,"message":"x"}}',
+      );
+    };
+    const embedded = await ask('/v1/embeddings', JSON.stringify({ model: 'embed', input: 'long' }));
+    const { error } = (await embedded.json()) as { error: { message: string; param: string } };
+    expect(error.param).toBe('input');
+    expect(error.message).not.toContain('messages');
+    const message = await ask('/v1/messages', bodyOf('/v1/messages'));
+    expect(await message.json()).toMatchObject({
+      type: 'error',
+      error: { type: 'invalid_request_error', message: 'prompt is too long: 9000 tokens > 8192 maximum' },
+    });
+  });
+
+  it("says what it does not do with Ollama's files, and loads without an answer", async () => {
+    const pull = await ask('/api/pull', '{"model":"x"}');
+    expect(pull.status).toBe(501);
+    expect(await pull.json()).toHaveProperty('error', expect.stringContaining('pull'));
+    const loaded = await ask('/api/generate', '{"model":"chat-a"}');
+    expect(await loaded.text()).toMatch(/"done":true,"done_reason":"load"/);
+    expect(engine.requests).toHaveLength(0);
+    const id = loaded.headers.get('x-berth-call') ?? '';
+    expect(await stand.finished('chat-a', id)).toMatchObject({ outcome: 'completed', status: 200 });
+    await eventually('the model is listed as loaded', async () => {
+      const { models } = (await (await fetch(`${stand.url}/api/ps`)).json()) as {
+        models: { name: string }[];
+      };
+      return models.find(({ name }) => name === 'chat-a');
+    });
+  });
+});
