@@ -109,7 +109,8 @@ describe('the projector process on a real log and a real Postgres', () => {
     async () => {
       const { url, db } = await database();
       const random = seeded(SEED);
-      const drawn = drawEvents(SEED, 60_000);
+      // More than a slow machine appends before the last kill: without events to fold no kill could hit a fold.
+      const drawn = drawEvents(SEED, Math.max(60_000, KILLS * 1000));
       let appended = 0;
       const written = new AbortController();
       const load = (async () => {
@@ -124,7 +125,16 @@ describe('the projector process on a real log and a real Postgres', () => {
         const projector = start(url);
         await projector.ready;
         // Most kills shall hit a process that is folding: wait until it has written, and then a random moment more.
-        if (random() < 0.8) await until('progress', async () => (await checkpoint(db)) !== before);
+        if (random() < 0.8)
+          await until(
+            `progress beyond ${String(before)} before kill ${kill}`,
+            async () => {
+              if (appended >= drawn.length)
+                throw new Error('The load ended before the last kill: draw more.');
+              return (await checkpoint(db)) !== before;
+            },
+            60_000,
+          );
         await new Promise((resolve) => setTimeout(resolve, random() * 60));
         await projector.kill9();
         running.delete(projector);
