@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '#runtime/process-info.js';
+import { bench } from './commands/bench.js';
 import { type Command, type Outcome, exit } from './commands/command.js';
 import { commandHelp, help } from './commands/help.js';
 import { PROCESSES } from './commands/processes.js';
@@ -10,7 +11,7 @@ import { up } from './commands/up.js';
 import { didYouMean } from './nearest.js';
 import { UsageError } from './usage-error.js';
 
-const COMMANDS: readonly Command[] = [up, ...READERS, ...PROCESSES, replay, help(() => COMMANDS)];
+const COMMANDS: readonly Command[] = [up, ...READERS, ...PROCESSES, replay, bench, help(() => COMMANDS)];
 
 /**
  * Runs one command line. Exit codes: 0 done, 1 it did not work, 2 the command line or a setting cannot be used.

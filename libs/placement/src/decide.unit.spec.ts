@@ -478,7 +478,7 @@ describe('the record', () => {
       ],
       now: '2026-01-02T03:04:05.000Z',
       validUntil: '2026-01-02T03:14:05.000Z',
-      policy: { goal: 'quality', order: 'loss', version: 1 },
+      policy: { goal: 'quality', order: 'loss', version: 2 },
       residentId: residentId('resident-1'),
     });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { deviceId, modelKey, RAM, residentId } from '#domain/ids.js';
 import { type EvictionCandidate, evictionSet } from './eviction.js';
-import { agedCalls, callRate, expectedLoss, loadSeconds } from './loss.js';
+import { agedCalls, expectedLoss, loadSeconds, soonness, soonSeconds } from './loss.js';
 import { calls, contract, measuredHistory, NOW_MS, ramBytes } from './testing/factories.js';
 import { placementClassOf } from '#domain/placement-terms.js';
 
@@ -142,18 +142,33 @@ describe('the expected loss', () => {
       firstArrivalMs: NOW_MS - (idleSeconds + gapSeconds * (n - 1)) * 1000,
     });
 
-  it('with fewer than 5 gaps is (calls + ½) ÷ (span + 600 s)', () => {
-    expect(callRate(every(100, 3, 100), NOW_MS)).toBeCloseTo(3.5 / (300 + 600), 12);
+  it('of a model without gaps longer than its idleness counts one unknown gap alone', () => {
+    expect(soonness(undefined, NOW_MS)).toBeCloseTo(60 / (60 + 2 * (600 + 60)), 12);
+    expect(soonness(every(100, 1, 40), NOW_MS)).toBeCloseTo(60 / (60 + 2 * (40 + 60)), 12);
+    expect(soonness(every(100, 10, 400), NOW_MS)).toBeCloseTo(60 / (60 + 2 * (400 + 60)), 12);
   });
-  it('is the hazard at the idle age: certain soon before a gap that always ended there', () => {
-    expect(callRate(every(100, 10, 40), NOW_MS)).toBeCloseTo(1 / 60, 12);
+  it('weighs what is left of each longer gap, half as much every 8 gaps back', () => {
+    const unknown = 60 / (60 + 2 * (40 + 60));
+    const weights = [...Array(9).keys()].map((back) => 0.5 ** (back / 8));
+    const sum = weights.reduce((a, b) => a + b, 0);
+    expect(soonness(every(100, 10, 40), NOW_MS)).toBeCloseTo((unknown + sum * Math.exp(-1)) / (1 + sum), 12);
   });
-  it('beyond the longest gap is 1 ÷ idle age', () => {
-    expect(callRate(every(100, 10, 400), NOW_MS)).toBeCloseTo(1 / 400, 12);
+  it('is less the longer a model of even gaps is idle beyond them, and more just before its gap ends', () => {
+    const at = (idle: number) => soonness(every(300, 10, idle), NOW_MS);
+    expect(at(290)).toBeGreaterThan(at(100));
+    expect(at(310)).toBeLessThan(at(290));
+    expect(at(3000)).toBeLessThan(at(310));
   });
-  it('is min(1, λ·600) · (reload + wait)', () => {
-    expect(expectedLoss(1 / 1200, 10, 2)).toBe(6);
-    expect(expectedLoss(1, 10, 2)).toBe(12);
+  it('looks a minute ahead, and further where models stay long', () => {
+    expect(soonSeconds([])).toBe(60);
+    expect(soonSeconds([100, 300])).toBe(60);
+    expect(soonSeconds([1000, 3000])).toBe(200);
+    expect(soonness(every(300, 10, 100), NOW_MS, 200)).toBeGreaterThan(
+      soonness(every(300, 10, 100), NOW_MS, 60),
+    );
+  });
+  it('is soonness · (reload + wait)', () => {
+    expect(expectedLoss(0.5, 10, 2)).toBe(6);
   });
   it('reloads in the median of the class, else of the other classes, else by its bytes', () => {
     const from = measuredHistory('m', contract(), [ramBytes(1)], { seconds: 7 });

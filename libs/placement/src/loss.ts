@@ -3,68 +3,62 @@ import { median, type PairHistory } from '#domain/history/history.js';
 import { classKey, type PlacementClass } from '#domain/placement-terms.js';
 import { memo } from './memo.js';
 
-/** H: how far ahead an eviction is regretted. */
+/** H: calls so far back count half in the order `gdsf`. */
 export const HORIZON_SECONDS = 600;
-const GAPS_NEEDED = 5;
+/** τ at least. */
+export const SOON_SECONDS = 60;
+/** Share of the mean time for which models have been resident that τ is, where they stay long. */
+const SOON_SHARE_OF_RESIDENCY = 0.1;
+/** A gap counts half as much as one that came so many gaps after it. */
+const HALVED_EVERY_GAPS = 8;
+/** A gap of unknown length stands beside the known ones: what is left of it is this many times what has passed. */
+const UNKNOWN_REMAINDER = 2;
+const UNKNOWN_SECONDS = 60;
+/** How long a model that was never called is taken to have been idle. */
+const NEVER_CALLED_IDLE_SECONDS = 600;
 
 /** What a load takes when none was ever measured: starting, then reading from a disk. */
 const START_SECONDS = 2;
 const READ_BYTES_PER_SECOND = 1.5e9;
 
 /**
- * λ: expected calls per second given how long the model has been idle. From five gaps on it is the hazard of its gap
- * history over the next H seconds of idleness; beyond the longest gap 1 ÷ idle age; with fewer gaps
- * (calls + ½) ÷ (observed span + H).
+ * τ: a reload that is needed so much later weighs 1/e of one that is needed at once. Where places change hands seldom, a
+ * victim would have stayed long, and calls that are further off count.
+ * @param residentSeconds for how long each resident has been there
  */
-export function callRate(calls: CallHistory | undefined, nowMs: number): number {
-  const arrivals = calls?.arrivalsMs ?? [];
-  const last = arrivals.at(-1);
-  if (!calls || last === undefined) return 0.5 / HORIZON_SECONDS;
-  const idleSeconds = Math.max(0, (nowMs - last) / 1000);
-  const { sorted, sums } = gapsOf(calls);
-  const count = sorted.length;
-  if (count < GAPS_NEEDED) {
-    const spanSeconds = Math.max(0, (nowMs - (calls.firstArrivalMs ?? last)) / 1000);
-    return (calls.calls + 0.5) / (spanSeconds + HORIZON_SECONDS);
+export function soonSeconds(residentSeconds: readonly number[]): number {
+  if (residentSeconds.length === 0) return SOON_SECONDS;
+  const mean = residentSeconds.reduce((a, b) => a + b, 0) / residentSeconds.length;
+  return Math.max(SOON_SECONDS, SOON_SHARE_OF_RESIDENCY * mean);
+}
+
+/**
+ * How soon a model is wanted again, from 1 (now) to 0 (never): the mean of e^(−T ÷ τ) over what is left, T, of those of
+ * its gaps that lasted longer than it has been idle by now. Later gaps count more. One gap of unknown length is counted
+ * with them, its remainder exponential with mean 2 · (idle + 60 s): it is all there is beyond the longest gap, and keeps
+ * few gaps from being believed too much.
+ */
+export function soonness(calls: CallHistory | undefined, nowMs: number, tauSeconds = SOON_SECONDS): number {
+  const last = calls?.arrivalsMs.at(-1);
+  const idleSeconds = last === undefined ? NEVER_CALLED_IDLE_SECONDS : Math.max(0, (nowMs - last) / 1000);
+  let weights = 1;
+  let sum = tauSeconds / (tauSeconds + UNKNOWN_REMAINDER * (idleSeconds + UNKNOWN_SECONDS));
+  if (calls) {
+    for (const { seconds, weight } of gapsOf(calls)) {
+      if (seconds <= idleSeconds) continue;
+      weights += weight;
+      sum += weight * Math.exp((idleSeconds - seconds) / tauSeconds);
+    }
   }
-  // Of the gaps that lasted longer than this idleness: how many ended within H, and how long all of them went on in it.
-  const longer = countUpTo(sorted, idleSeconds);
-  const beyond = countUpTo(sorted, idleSeconds + HORIZON_SECONDS);
-  const ended = beyond - longer;
-  const exposureSeconds =
-    (sums[beyond] ?? 0) - (sums[longer] ?? 0) - ended * idleSeconds + (count - beyond) * HORIZON_SECONDS;
-  if (count > longer && exposureSeconds > 0) return ended / exposureSeconds;
-  return 1 / Math.max(idleSeconds, 1);
+  return sum / weights;
 }
 
-interface Gaps {
-  /** Rising. */
-  readonly sorted: readonly number[];
-  /** Sums of the first n. */
-  readonly sums: readonly number[];
-}
-
-const gapsOf = memo(({ arrivalsMs }: CallHistory): Gaps => {
-  const sorted = arrivalsMs
-    .slice(1)
-    .map((at, i) => Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000))
-    .sort((a, b) => a - b);
-  const sums = [0];
-  for (const gap of sorted) sums.push((sums.at(-1) ?? 0) + gap);
-  return { sorted, sums };
-});
-
-/** How many of the rising values are not above a limit. */
-function countUpTo(rising: readonly number[], limit: number): number {
-  let low = 0;
-  let high = rising.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((rising[middle] ?? 0) <= limit) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
+const gapsOf = memo(({ arrivalsMs }: CallHistory) =>
+  arrivalsMs.slice(1).map((at, i, all) => ({
+    seconds: Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000),
+    weight: 0.5 ** ((all.length - 1 - i) / HALVED_EVERY_GAPS),
+  })),
+);
 
 /**
  * Calls, each counting half as much for every H seconds that it lies back. It does what the clock of greedy-dual
@@ -76,9 +70,9 @@ export function agedCalls(calls: CallHistory | undefined, nowMs: number): number
   return sum;
 }
 
-/** min(1, λ·H) · (reload + wait), in seconds. */
-export const expectedLoss = (ratePerSecond: number, reloadSeconds: number, waitSeconds: number): number =>
-  Math.min(1, ratePerSecond * HORIZON_SECONDS) * (reloadSeconds + waitSeconds);
+/** Soonness · (reload + wait), in seconds. */
+export const expectedLoss = (soon: number, reloadSeconds: number, waitSeconds: number): number =>
+  soon * (reloadSeconds + waitSeconds);
 
 export interface LoadEstimate {
   readonly seconds: number;

@@ -26,47 +26,47 @@ describe('renderDecision', () => {
     const state = worker({ residents: residents(resident('tiny/a')), ramMax: 199 * MIB });
     expect(renderDecision(decidedOf(decide(input(B, { worker: state, history: measuredB })))))
       .toMatchInlineSnapshot(`
-      "Load tiny/b into RAM.
-      Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-tiny/b.
+        "Load tiny/b into RAM.
+        Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-tiny/b.
 
-      How
-        artifact F16, placed ram-only: all of it in RAM
-        engine built-in (build b1), 3 threads, 1 slot of 8,192 tokens, KV cache f16
+        How
+          artifact F16, placed ram-only: all of it in RAM
+          engine built-in (build b1), 3 threads, 1 slot of 8,192 tokens, KV cache f16
 
-      What it takes
-        RAM  weights          72.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
-             KV cache         16.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
-             work buffers      8.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
-             process itself    4.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
-             together        100.0 MiB
+        What it takes
+          RAM  weights          72.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
+               KV cache         16.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
+               work buffers      8.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
+               process itself    4.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
+               together        100.0 MiB
 
-      What there was
-        RAM  99.0 MiB free
+        What there was
+          RAM  99.0 MiB free
 
-      Who has to go
-        tiny/a frees 100.0 MiB of RAM; expected loss 1.0 s
-        No other choice would cost less.
+        Who has to go
+          tiny/a frees 100.0 MiB of RAM; expected loss 0.4 s
+          No other choice would cost less.
 
-      Expected
-        load 2.0 s, output time unknown (no call was measured yet)
+        Expected
+          load 2.0 s, output time unknown (no call was measured yet)
 
-      What was looked at
-        F16 gpu-only: not offered, the worker has no accelerator
-        F16 moe: not offered, the worker has no accelerator
-        F16 4bit: not offered, the worker has no accelerator
-        F16 ram-only, 8,192 tokens, needs 100.0 MiB of 99.0 MiB free: chosen, fits after evicting tiny/a
-        F16 max-ram: not offered, the worker has no accelerator
-        F16 max-gpu: not offered, the worker has no accelerator
+        What was looked at
+          F16 gpu-only: not offered, the worker has no accelerator
+          F16 moe: not offered, the worker has no accelerator
+          F16 4bit: not offered, the worker has no accelerator
+          F16 ram-only, 8,192 tokens, needs 100.0 MiB of 99.0 MiB free: chosen, fits after evicting tiny/a
+          F16 max-ram: not offered, the worker has no accelerator
+          F16 max-gpu: not offered, the worker has no accelerator
 
-      The queue
-        1 call waited; this call was number 1
+        The queue
+          1 call waited; this call was number 1
 
-      Decided from
-        worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 1
-        asked: context as long as calls need, KV cache f16, 1 slot
-      "
-    `);
+        Decided from
+          worker-worker-1 up to event 7
+          goal quality, eviction order loss, rules version 2
+          asked: context as long as calls need, KV cache f16, 1 slot
+        "
+      `);
   });
 
   it('prints a refusal', () => {
@@ -97,7 +97,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 1
+        goal quality, eviction order loss, rules version 2
         asked: context as long as calls need, KV cache f16, 1 slot
       "
     `);
@@ -143,7 +143,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 1
+        goal quality, eviction order loss, rules version 2
         asked: context 8,192 tokens, KV cache f16, 1 slot
       "
     `);

@@ -15,7 +15,7 @@ import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type Cores, coresOf } from './cores.js';
 import { type EvictionCandidate, EvictionField } from './eviction.js';
-import { agedCalls, callRate, expectedLoss, loadSeconds, meanWaitSeconds } from './loss.js';
+import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness, soonSeconds } from './loss.js';
 import { memo } from './memo.js';
 import { type Rates, ratesOf } from './predict.js';
 import { type ProcessFigures, processFiguresOf } from './process-figures.js';
@@ -119,11 +119,16 @@ function sortResidents(
   const blocking: Blocking[] = [];
   const overdue = input.ticket !== undefined && isOverdue(input.ticket, input.nowMs, input.settings);
   const wantedAhead = modelsWantedAhead(input);
+  const tau = soonSeconds(
+    residents.flatMap((r) =>
+      r.phase === 'ready' && !r.leaving ? [secondsSince(input.nowMs, factsOf(r).readyAtMs)] : [],
+    ),
+  );
   for (const resident of residents) {
     if (resident.modelKey === input.model.modelKey && !resident.leaving) continue;
     const reason = whyNotVictim(input, resident, wantedAhead);
     if (reason === undefined) {
-      candidates.push(candidateOf(input, resident, charges, rooms));
+      candidates.push(candidateOf(input, resident, charges, rooms, tau));
       continue;
     }
     const activity = input.activity.get(resident.residentId);
@@ -137,7 +142,7 @@ function sortResidents(
         : {}),
     });
     if (reason.busy && overdue) {
-      const candidate = candidateOf(input, resident, charges, rooms);
+      const candidate = candidateOf(input, resident, charges, rooms, tau);
       busy.push({ ...candidate, band: candidate.band + BUSY_BAND });
     }
   }
@@ -220,6 +225,7 @@ function candidateOf(
   resident: Resident,
   charges: ReadonlyMap<ResidentId, Charge>,
   rooms: ReadonlyMap<DeviceId, Room>,
+  tau: number,
 ): EvictionCandidate {
   const { modelKey, residentId } = resident;
   const charge = charges.get(residentId);
@@ -232,7 +238,7 @@ function candidateOf(
     modelKey,
     band: policyOf(input, modelKey).priority,
     frees: charge && charge.unknownOn.size > 0 ? unknownFrees(charge, charges, rooms) : bytes,
-    lossSeconds: expectedLoss(callRate(calls, input.nowMs), reload.seconds, meanWaitSeconds(calls)),
+    lossSeconds: expectedLoss(soonness(calls, input.nowMs, tau), reload.seconds, meanWaitSeconds(calls)),
     reloadSeconds: reload.seconds,
     idleSeconds: idleSecondsOf(input, resident),
     calls: calls?.calls ?? 0,
