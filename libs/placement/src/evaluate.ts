@@ -7,7 +7,7 @@ import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
 import { claimCores, type CoreClaim } from './cores.js';
 import { type Remembered, rememberedFailure } from './failures.js';
 import { DEFAULT_MICRO_BATCH, whyKvTypeRefused } from './kv.js';
-import { offloadOrderOf, type Shape } from './ladder.js';
+import { attachmentsOf, offloadOrderOf, type Shape } from './ladder.js';
 import { type Layout, layoutOf } from './layout.js';
 import { type Need, needOf } from './need.js';
 import { forecastOf, type Plan, type Verdict } from './plan.js';
@@ -214,6 +214,7 @@ class Draft {
       history: input.history,
       process,
       order: offloadOrderOf(engine),
+      attachments: attachmentsOf(input.model, engine),
     });
     const projectable = need.fromHeader && !input.unprojectable.has(classKey(klass));
     const asked = projectable ? need.exactBytes : need.bytes;

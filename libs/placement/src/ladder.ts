@@ -1,4 +1,4 @@
-import type { Artifact } from '#domain/events/catalog-events.js';
+import type { Artifact, Attachment, FoundModel } from '#domain/events/catalog-events.js';
 import type { EngineOnWorker } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
 import { type ModelKind, type Rung, RUNGS } from '#domain/placement-terms.js';
@@ -42,6 +42,15 @@ export type Step =
 /** Newer llama.cpp counts the output as the first layer; an engine that does not says so. */
 export const offloadOrderOf = (engine: Pick<EngineOnWorker, 'capabilities'>): OffloadOrder =>
   engine.capabilities.includes('blocks-first') ? 'blocks-first' : 'output-first';
+
+const NO_ATTACHMENTS: readonly Attachment[] = [];
+
+/** What goes with a model and is loaded beside it: only what the engine says that it opens (`projector`, `adapter`). */
+export const attachmentsOf = (
+  { attachments }: Pick<FoundModel, 'attachments'>,
+  { capabilities }: Pick<EngineOnWorker, 'capabilities'>,
+): readonly Attachment[] =>
+  attachments?.filter((a) => a.broken === undefined && capabilities.includes(a.role)) ?? NO_ATTACHMENTS;
 
 export interface EngineQuestion {
   readonly kind: ModelKind;

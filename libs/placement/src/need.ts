@@ -1,4 +1,4 @@
-import type { Artifact } from '#domain/events/catalog-events.js';
+import type { Artifact, Attachment } from '#domain/events/catalog-events.js';
 import type { Geometry } from '#domain/geometry.js';
 import type { PairHistory } from '#domain/history/history.js';
 import type { HistoryEventData } from '#domain/events/history-events.js';
@@ -8,6 +8,7 @@ import { type BytesByDevice, sumOf } from './charges.js';
 import { type HeaderBytes, headerBytes } from './header.js';
 import { type Measured, measuredOf, nearestMeasured, type Projected, projectedOf } from './measured.js';
 import { processKey, type ProcessFigures } from './process-figures.js';
+import { attachmentBytes } from './transformers-folder.js';
 import type { OffloadOrder } from './weights.js';
 
 export interface NeedQuestion {
@@ -16,6 +17,8 @@ export interface NeedQuestion {
   readonly history: PairHistory;
   readonly process: ProcessFigures;
   readonly order: OffloadOrder;
+  /** What the engine loads beside the weights. */
+  readonly attachments?: readonly Attachment[];
 }
 
 /** What a plan takes. Plans are priced far more often than they are told: the terms are made when they are read. */
@@ -63,6 +66,13 @@ interface Part {
   /** Absent where nothing is known of the device. */
   readonly computeBytes: number | undefined;
   readonly process: ProcessPart | undefined;
+  /** Projector and adapters by themselves; where an engine measured or projected, they are in its figures. */
+  readonly attached?: readonly AttachedPart[];
+}
+
+interface AttachedPart {
+  readonly name: 'projector' | 'adapter';
+  readonly bytes: number;
 }
 
 interface ProcessPart {
@@ -109,7 +119,11 @@ class Figures implements Need {
 const NO_DEVICES: ReadonlySet<DeviceId> = new Set();
 const whole = (bytes: number | undefined): number => (bytes === undefined ? 0 : Math.ceil(bytes));
 
+const attachedBytes = ({ attached }: Part): number =>
+  attached ? attached.reduce((sum, { bytes }) => sum + whole(bytes), 0) : 0;
+
 const allOf = (p: Part): number =>
+  attachedBytes(p) +
   whole(p.weightsBytes) +
   whole(p.kvBytes) +
   whole(p.stateBytes) +
@@ -119,7 +133,7 @@ const allOf = (p: Part): number =>
 const isExact = (basis: Basis): boolean => basis === 'header' || basis === 'measured';
 
 function exactOf(p: Part): number {
-  let bytes = 0;
+  let bytes = attachedBytes(p);
   if (isExact(p.basis)) bytes += whole(p.weightsBytes) + whole(p.kvBytes) + whole(p.stateBytes);
   if (isExact(p.computeBasis)) bytes += whole(p.computeBytes);
   if (p.process && isExact(p.process.basis)) bytes += whole(p.process.bytes);
@@ -143,6 +157,8 @@ function termsOf(p: Part): readonly NeedTerm[] {
         p.computeBasis === 'estimated' ? undefined : fromEvent,
       ),
     );
+  for (const { name, bytes } of p.attached ?? [])
+    terms.push(term(deviceId, name, bytes, 'header', undefined));
   if (p.process) terms.push(term(deviceId, 'process', p.process.bytes, p.process.basis, p.process.fromEvent));
   return terms;
 }
@@ -240,7 +256,15 @@ function headerParts(geometry: Geometry, question: NeedQuestion): readonly Part[
   const parts: Part[] = [];
   for (const [deviceId, bytes] of headerBytes(geometry, question.plan, question.order))
     parts.push(headerPart(deviceId, bytes, question));
-  return parts;
+  return withAttachments(parts, question);
+}
+
+/** They lie on the first card of the plan, where its layers are; without a card in RAM. */
+function withAttachments(parts: readonly Part[], { plan, attachments = [] }: NeedQuestion): readonly Part[] {
+  if (attachments.length === 0) return parts;
+  const at = (plan.gpuLayers === 0 ? undefined : plan.devices[0]) ?? RAM;
+  const attached = attachments.map((a) => ({ name: a.role, bytes: attachmentBytes(a) }));
+  return parts.map((part) => (part.deviceId === at ? { ...part, attached } : part));
 }
 
 const headerPart = (deviceId: DeviceId, bytes: HeaderBytes, question: NeedQuestion): Part => ({

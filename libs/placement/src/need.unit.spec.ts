@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { BlockKind } from '#domain/geometry.js';
+import type { Attachment } from '#domain/events/catalog-events.js';
+import type { BlockKind, Geometry } from '#domain/geometry.js';
 import { classKey, type Contract, type NeedTerm, placementClassOf } from '#domain/placement-terms.js';
 import { deviceId, RAM } from '#domain/ids.js';
 import { GIB, MIB } from '#domain/units.js';
@@ -12,6 +13,8 @@ import {
   whyKvTypeRefused,
   windowCells,
 } from './kv.js';
+import { headerBytes } from './header.js';
+import { attachmentsOf } from './ladder.js';
 import { needOf } from './need.js';
 import { processFigures } from './process-figures.js';
 import {
@@ -26,12 +29,12 @@ import {
 } from './testing/factories.js';
 import { adapterBytes, folderKvBytes, folderWeightsBytes } from './transformers-folder.js';
 import {
+  type OffloadOrder,
   backboneBytes,
   bytesPerToken,
   cpuMoeLayersForCard,
   cpuMoeLayersForRam,
   offloadOf,
-  splitWeights,
 } from './weights.js';
 
 const blocksOf = (cache: BlockKind, n: number) =>
@@ -134,13 +137,28 @@ describe('weights by device (worked figures of the rules)', () => {
     },
   );
 
+  const GPU = deviceId('gpu');
+  const weightsOf = (
+    of: Geometry,
+    gpuLayers: number,
+    cpuMoeLayers = 0,
+    order: OffloadOrder = 'output-first',
+  ) => {
+    const { devices, ...plan } = { ...contract({ gpuLayers, cpuMoeLayers, devices: [GPU] }) };
+    const bytes = headerBytes(of, { ...plan, devices }, order);
+    return { ram: bytes.get(RAM)?.weightsBytes, card: bytes.get(GPU)?.weightsBytes };
+  };
+
   it('keeps the token embedding in RAM, and holds a tied output a second time on the card', () => {
     const tied = geometry({ tiedOutput: true, outputBytes: 0 });
-    const split = splitWeights(tied, { gpuLayers: 5, cpuMoeLayers: 0, order: 'output-first' });
-    expect(split.ramBytes).toBe(4 * MIB);
-    expect(split.cardOutputBytes).toBe(4 * MIB);
-    const inRam = splitWeights(tied, { gpuLayers: 0, cpuMoeLayers: 0, order: 'output-first' });
-    expect(inRam.ramBytes).toBe(68 * MIB);
+    expect(weightsOf(tied, 5)).toEqual({ ram: 4 * MIB, card: 64 * MIB + 4 * MIB });
+    expect(weightsOf(tied, 0)).toEqual({ ram: 68 * MIB, card: 0 });
+  });
+
+  it('puts the output on the card with its last blocks, or leaves it in RAM, as the order of the engine has it', () => {
+    const own = geometry();
+    expect(weightsOf(own, 2, 0, 'blocks-first')).toEqual({ ram: (4 + 32 + 4) * MIB, card: 32 * MIB });
+    expect(weightsOf(own, 2, 0, 'output-first')).toEqual({ ram: (4 + 48) * MIB, card: (16 + 4) * MIB });
   });
 
   it('keeps the experts of the first N blocks in RAM', () => {
@@ -151,9 +169,12 @@ describe('weights by device (worked figures of the rules)', () => {
         cache: attention(),
       })),
     });
-    const split = splitWeights(moe, { gpuLayers: 5, cpuMoeLayers: 3, order: 'output-first' });
-    expect(split.ramBytes).toBe(4 * MIB + 30 * MIB);
-    expect(split.cardByBlock).toEqual([MIB, MIB, MIB, 11 * MIB]);
+    expect(weightsOf(moe, 5, 3)).toEqual({ ram: 4 * MIB + 30 * MIB, card: 4 * MIB + 10 * MIB + 4 * MIB });
+    // The first two blocks are in RAM with their experts; of the others those of the third are.
+    expect(weightsOf(moe, 3, 3)).toEqual({
+      ram: 4 * MIB + 22 * MIB + 10 * MIB,
+      card: 2 * MIB + 10 * MIB + 4 * MIB,
+    });
   });
 
   it('48 experts of 1,000 MiB, backbone 2,048 MiB, 17.7 GiB with 7 reserved: 8 layers on the card, N = 40', () => {
@@ -203,6 +224,55 @@ describe('a transformers folder (worked figures of the rules)', () => {
     const layerTypes = ['full_attention', 'linear_attention', 'sliding_attention', 'mamba'];
     expect(folderKvBytes({ ...cache, layerTypes }, 10)).toBe(2 * 2 * 2 * 64 * 2 * 10);
     expect(folderKvBytes(undefined, 10)).toBe(0);
+  });
+});
+
+describe('what goes with a model (worked figures of the rules)', () => {
+  const files = [{ name: 'x.gguf', bytes: 5 * MIB }];
+  const adapter: Attachment = { role: 'adapter', label: 'tone', files, parameters: 10e6 };
+  const projector: Attachment = { role: 'projector', label: 'mmproj', files };
+  const need = (over: Partial<Contract>, from = history('m')) =>
+    needOf({
+      artifact: artifact(),
+      plan: placementClassOf('F16', contract(over)),
+      history: from,
+      process: new Map(),
+      order: 'output-first',
+      attachments: [projector, adapter],
+    });
+  const attached = (terms: readonly NeedTerm[]) =>
+    terms.filter((t) => t.term === 'adapter' || t.term === 'projector');
+
+  it('an adapter of 10 M parameters adds 40,000,000 bytes, a projector its file', () => {
+    const plain = needOf({
+      artifact: artifact(),
+      plan: placementClassOf('F16', contract()),
+      history: history('m'),
+      process: new Map(),
+      order: 'output-first',
+    });
+    const { terms, bytes, exactBytes } = need({});
+    expect(attached(terms)).toEqual([
+      { deviceId: RAM, term: 'projector', bytes: 5 * MIB, basis: 'header' },
+      { deviceId: RAM, term: 'adapter', bytes: 40_000_000, basis: 'header' },
+    ]);
+    expect((bytes.get(RAM) ?? 0) - (plain.bytes.get(RAM) ?? 0)).toBe(5 * MIB + 40_000_000);
+    expect((exactBytes.get(RAM) ?? 0) - (plain.exactBytes.get(RAM) ?? 0)).toBe(5 * MIB + 40_000_000);
+  });
+
+  it('both are on the first card of a plan that has layers there', () => {
+    const { terms } = need({ gpuLayers: 5, devices: [deviceId('gpu-a'), deviceId('gpu-b')] });
+    expect(attached(terms).map((t) => t.deviceId)).toEqual(['gpu-a', 'gpu-a']);
+  });
+
+  it('are not counted twice once the engine measured them with the rest', () => {
+    expect(attached(need({}, measuredHistory('m', contract(), [ramBytes(1)])).terms)).toEqual([]);
+  });
+
+  it('are counted only for an engine that says it opens them, and when they are sound', () => {
+    const found = { attachments: [projector, adapter, { ...adapter, broken: 'it ends too early' }] };
+    expect(attachmentsOf(found, { capabilities: ['chat'] })).toEqual([]);
+    expect(attachmentsOf(found, { capabilities: ['adapter'] })).toEqual([adapter]);
   });
 });
 

@@ -1,3 +1,5 @@
+import type { Attachment } from '#domain/events/catalog-events.js';
+
 /** Sizes of a transformers folder, as its safetensors headers and its config give them. */
 export interface FolderWeights {
   /** Packed integers of a compressed-tensors folder: unpacked they are four times as large. */
@@ -33,3 +35,9 @@ export function folderKvBytes(cache: FolderCache | undefined, contextTokens: num
 
 /** An adapter is held in single precision beside the weights. */
 export const adapterBytes = (parameters: number): number => parameters * 4;
+
+/** An adapter by its parameters; a projector, and an adapter of unknown parameters, by its files. */
+export const attachmentBytes = ({ role, parameters, files }: Attachment): number =>
+  role === 'adapter' && parameters !== undefined
+    ? adapterBytes(parameters)
+    : files.reduce((sum, { bytes }) => sum + bytes, 0);

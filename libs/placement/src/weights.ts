@@ -22,45 +22,6 @@ export function offloadOf(blocks: number, gpuLayers: number, order: OffloadOrder
     : { firstBlock: blocks - (gpuLayers - 1), outputOnCard: true };
 }
 
-export interface WeightsPlan {
-  readonly gpuLayers: number;
-  readonly cpuMoeLayers: number;
-  readonly order: OffloadOrder;
-}
-
-export interface SplitBytes {
-  readonly ramBytes: number;
-  /** By block on the card, from the first offloaded one; empty without any. */
-  readonly cardByBlock: readonly number[];
-  readonly firstBlock: number;
-  /** Output, tied copy and the tensors outside blocks that follow it. */
-  readonly cardOutputBytes: number;
-}
-
-/**
- * Weights by place. The token embedding is always in RAM; with a tied output it is held once more where the output is.
- * Experts of the first `cpuMoeLayers` blocks stay in RAM.
- */
-export function splitWeights(geometry: Geometry, plan: WeightsPlan): SplitBytes {
-  const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = geometry;
-  const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, plan.order);
-  let ramBytes = tokenEmbeddingBytes;
-  const cardByBlock: number[] = [];
-  blocks.forEach((block, index) => {
-    if (index < firstBlock) {
-      ramBytes += block.alwaysBytes + block.expertBytes;
-      return;
-    }
-    const expertsInRam = index < plan.cpuMoeLayers;
-    ramBytes += expertsInRam ? block.expertBytes : 0;
-    cardByBlock.push(block.alwaysBytes + (expertsInRam ? 0 : block.expertBytes));
-  });
-  // In RAM a tied output reads the token embedding where it lies; on a card it is a second copy.
-  const cardOutputBytes = outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
-  if (!outputOnCard) ramBytes += outputBytes + otherBytes;
-  return { ramBytes, cardByBlock, firstBlock, cardOutputBytes };
-}
-
 export const backboneBytes = (geometry: Geometry): number =>
   (blockSumsOf(geometry).always.at(-1) ?? 0) +
   (geometry.tiedOutput ? geometry.tokenEmbeddingBytes : geometry.outputBytes) +

@@ -116,7 +116,7 @@ export const PROCESSES: readonly Command[] = [
       usage: 'make-model PRESET FILE [--seed N] [--size-mb N] [--context N] [--force]',
       summary: 'write a small real GGUF whose text is known in advance',
       details: [
-        'Presets: chat-a, chat-b, endless, think, big, moe, embed, rerank, smoke.',
+        'Presets: chat-a, chat-b, endless, think, big, moe, hybrid, windowed, embed, rerank, smoke.',
         '--size-mb sizes big and moe, --context sets the trained context, --force overwrites.',
       ].join('\n'),
       group: 'models',

@@ -49,13 +49,27 @@ export const modelOptions = (plan: SizingPlan): LlamaModelOptions => ({
   experimentalDefaultContextKvCacheValueType: KV_CACHE_TYPES[plan.kvType],
 });
 
-export const contextOptions = (plan: SizingPlan) =>
+/** @param windowTokens of the model's sliding window; undefined without one. */
+export const contextOptions = (plan: SizingPlan, windowTokens: number | undefined) =>
   ({
     contextSize: allocatedContextTokens(plan.contextTokens),
-    batchSize: plan.microBatch,
+    batchSize: batchTokens(plan, windowTokens),
     sequences: slotsOf(plan),
     threads: plan.threads,
     flashAttention: plan.flashAttention,
     ignoreMemorySafetyChecks: true,
     failedCreationRemedy: false,
   }) satisfies LlamaContextOptions;
+
+/**
+ * The library gives a model with a sliding window one token more than it is asked for, and a window is as many cells
+ * longer as the micro-batch has tokens: asked for one less, it holds the plan's. An encoder needs its whole input in
+ * one batch.
+ */
+export const batchTokens = (
+  { kind, microBatch }: Pick<SizingPlan, 'kind' | 'microBatch'>,
+  windowTokens: number | undefined,
+): number =>
+  kind === 'chat' && windowTokens !== undefined && windowTokens > 0
+    ? Math.max(1, microBatch - 1)
+    : microBatch;

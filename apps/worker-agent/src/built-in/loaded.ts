@@ -61,7 +61,7 @@ async function serve(
   plan: ChildPlan,
   model: LlamaModel,
 ): Promise<{ serving: Serving; context: LlamaContext }> {
-  const options = contextOptions(plan);
+  const options = contextOptions(plan, model.fileInsights.swaSize);
   if (plan.kind === 'chat') {
     const context = await model.createContext(options);
     const slots = new Slots(context, slotsOf(plan));

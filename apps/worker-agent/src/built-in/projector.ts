@@ -1,7 +1,7 @@
 import { GgufInsights, readGgufFileInfo, type Llama } from 'node-llama-cpp';
 import { CONTEXT_IS_TOLD, kvBytesFromLines, splitContextBytes } from './buffer-lines.js';
 import { EngineLog } from './engine-log.js';
-import { KV_CACHE_TYPES, openLlama } from './llama.js';
+import { batchTokens, KV_CACHE_TYPES, openLlama } from './llama.js';
 import { processMemory } from './loaded.js';
 import { allocatedContextTokens, slotsOf, type SizingPlan } from './plan.js';
 
@@ -56,7 +56,7 @@ async function project(llama: Llama, plan: SizingPlan): Promise<ProjectedBytes> 
   const context = await insights.estimateContextResourceRequirementsV2({
     contextSize: allocatedContextTokens(plan.contextTokens),
     modelGpuLayers: 0,
-    batchSize: plan.microBatch,
+    batchSize: batchTokens(plan, insights.swaSize),
     sequences: slotsOf(plan),
     isEmbeddingContext: plan.kind !== 'chat',
     flashAttention: plan.flashAttention,

@@ -1,24 +1,11 @@
+import { blockTensors, blockValues } from './blocks.js';
 import { chainWeights } from './chain.js';
-import { FILE_TYPES, type TensorType } from './encode.js';
+import type { DecoderShape } from './decoder-shape.js';
+import { FILE_TYPES } from './encode.js';
 import type { HeaderValue, TensorSpec } from './gguf-writer.js';
 import { CHAT_TEMPLATE, scriptLinks, type Script } from './script.js';
 import { tensorMaker } from './tensors.js';
 import { buildVocabulary } from './vocabulary.js';
-
-/** Sizes of a chat model. */
-export interface DecoderShape {
-  readonly architecture: 'llama' | 'qwen3moe';
-  readonly width: number;
-  readonly blocks: number;
-  readonly heads: number;
-  readonly kvHeads: number;
-  /** A multiple of 32: quantised KV caches need it. */
-  readonly headSize: number;
-  readonly feedForward: number;
-  readonly contextTokens: number;
-  readonly type: TensorType;
-  readonly experts?: { readonly count: number; readonly used: number };
-}
 
 export interface ModelParts {
   readonly header: Record<string, HeaderValue>;
@@ -27,7 +14,7 @@ export interface ModelParts {
 
 /** A chat model that says the script; see chain.ts for how. */
 export function decoder(shape: DecoderShape, script: Script, seed: number): ModelParts {
-  const { architecture: a, width, heads, kvHeads, headSize, feedForward, experts } = shape;
+  const { architecture: a, width, heads, headSize, feedForward, experts } = shape;
   const { links, words, first } = scriptLinks(script);
   const vocabulary = buildVocabulary(words);
   const make = tensorMaker(shape.type, seed);
@@ -44,7 +31,7 @@ export function decoder(shape: DecoderShape, script: Script, seed: number): Mode
     [`${a}.block_count`]: { u32: shape.blocks },
     [`${a}.feed_forward_length`]: { u32: feedForward },
     [`${a}.attention.head_count`]: { u32: heads },
-    [`${a}.attention.head_count_kv`]: { u32: kvHeads },
+    ...blockValues(shape),
     [`${a}.attention.key_length`]: { u32: headSize },
     [`${a}.attention.value_length`]: { u32: headSize },
     [`${a}.attention.layer_norm_rms_epsilon`]: { f32: 1e-5 },
@@ -64,33 +51,6 @@ export function decoder(shape: DecoderShape, script: Script, seed: number): Mode
     make.ones('output_norm.weight', width),
     make.exact('output.weight', [width, vocabularyTokens], outputs),
   ];
-  for (let b = 0; b < shape.blocks; b++) {
-    const at = (name: string) => `blk.${b}.${name}.weight`;
-    tensors.push(
-      make.ones(at('attn_norm'), width),
-      make.random(at('attn_q'), [width, heads * headSize]),
-      make.random(at('attn_k'), [width, kvHeads * headSize]),
-      make.random(at('attn_v'), [width, kvHeads * headSize]),
-      make.zeros(at('attn_output'), [heads * headSize, width]),
-      make.ones(at('ffn_norm'), width),
-    );
-    if (a === 'qwen3moe') {
-      tensors.push(make.ones(at('attn_q_norm'), headSize), make.ones(at('attn_k_norm'), headSize));
-    }
-    if (experts) {
-      tensors.push(
-        make.random(at('ffn_gate_inp'), [width, experts.count], 'F32'),
-        make.random(at('ffn_gate_exps'), [width, feedForward, experts.count]),
-        make.random(at('ffn_up_exps'), [width, feedForward, experts.count]),
-        make.zeros(at('ffn_down_exps'), [feedForward, width, experts.count]),
-      );
-    } else {
-      tensors.push(
-        make.random(at('ffn_gate'), [width, feedForward]),
-        make.random(at('ffn_up'), [width, feedForward]),
-        make.zeros(at('ffn_down'), [feedForward, width]),
-      );
-    }
-  }
+  for (let b = 0; b < shape.blocks; b++) tensors.push(...blockTensors(shape, b, make));
   return { header, tensors };
 }

@@ -58,11 +58,14 @@ const sha256 = async (file: string) =>
     .digest('hex');
 
 describe('a real engine loads every preset and says what was expected', () => {
-  test.each(['chat-a', 'chat-b', 'moe', 'smoke', 'think'] as const)('%s', async (preset) => {
-    const { file, expects } = await make(preset, { preset });
-    const said = await ask({ ask: 'chat', file, maxTokens: 100 });
-    expect(said).toEqual({ text: expects.text, reasoning: expects.reasoning ?? '', ended: true });
-  });
+  test.each(['chat-a', 'chat-b', 'hybrid', 'moe', 'smoke', 'think', 'windowed'] as const)(
+    '%s',
+    async (preset) => {
+      const { file, expects } = await make(preset, { preset });
+      const said = await ask({ ask: 'chat', file, maxTokens: 100 });
+      expect(said).toEqual({ text: expects.text, reasoning: expects.reasoning ?? '', ended: true });
+    },
+  );
 
   test.each([2, 3, 11, 13, 17, 23])('a large one says its sentence with seed %i', async (seed) => {
     const { file, expects } = await make(`big-${seed}`, { preset: 'big', sizeMb: 20, seed });

@@ -1,4 +1,5 @@
-import { decoder, type DecoderShape, type ModelParts } from './decoder.js';
+import type { DecoderShape } from './decoder-shape.js';
+import { decoder, type ModelParts } from './decoder.js';
 import { tensorBytes } from './encode.js';
 import { encoder, type EncoderShape } from './encoder.js';
 import { withSeed, type Script } from './script.js';
@@ -10,6 +11,8 @@ export const PRESETS = [
   'think',
   'big',
   'moe',
+  'hybrid',
+  'windowed',
   'embed',
   'rerank',
   'smoke',
@@ -35,6 +38,8 @@ const SCRIPTS: Readonly<Partial<Record<Preset, Script>>> = {
   },
   big: { answer: 'One large ship has come alongside.' },
   moe: { answer: 'Many experts, of whom few were asked.' },
+  hybrid: { answer: 'Some decks remember everything, others keep a summary.' },
+  windowed: { answer: 'Only the latest ships are in sight.' },
   smoke: {
     answer:
       "Hello! I am Berth's own smoke model: tiny, real, and with just one answer. Pull another to hear more.",
@@ -60,6 +65,22 @@ const SMALL: DecoderShape = {
   type: 'F16',
 };
 
+/** Two blocks in three keep a state of fixed size, the third a cache. */
+const HYBRID: DecoderShape = {
+  ...SMALL,
+  architecture: 'granitehybrid',
+  blocks: 6,
+  recurrent: { convKernel: 4, innerSize: 128, groups: 1, stateSize: 64, heads: 8, attentionEvery: 3 },
+};
+
+/** As the architecture has it, every sixth block sees the whole context. */
+const WINDOWED: DecoderShape = {
+  ...SMALL,
+  architecture: 'gemma3',
+  blocks: 6,
+  windowTokens: 512,
+};
+
 const ENCODER: EncoderShape = {
   width: 64,
   blocks: 2,
@@ -83,6 +104,8 @@ export function presetParts(preset: Preset, options: PresetOptions): ModelParts 
 
 function shapeOf(preset: Preset, sizeMb: number | undefined): DecoderShape {
   if (preset === 'big') return bigShape(sizeMb ?? 210);
+  if (preset === 'hybrid') return HYBRID;
+  if (preset === 'windowed') return WINDOWED;
   if (preset !== 'moe') return SMALL;
   const small: DecoderShape = {
     ...SMALL,
