@@ -294,6 +294,70 @@ describe('a call to a cold model', () => {
   });
 });
 
+describe('who may be evicted', () => {
+  const policy = { priority: 0, pinned: false, minResidencySeconds: 0, idleEvictSeconds: 0 };
+  /** A call of band 1 or `asker` to B, for which the only resident would have to go. */
+  const against = (
+    over: Partial<typeof policy>,
+    asker = 0,
+    state: Partial<Parameters<typeof worker>[0]> = {},
+  ) =>
+    decide(
+      input(B, {
+        worker: worker({ residents: residents(resident(A)), ramMax: 150 * MIB, ...state }),
+        history: measuredB,
+        settings: { ...defaultSettings, priority: asker },
+        residentPolicies: new Map([[modelKey(A), { ...policy, ...over }]]),
+      }),
+    );
+
+  it.each([
+    [{ pinned: true }, 'is pinned'],
+    [{ priority: 1 }, "is in the higher band 1 (the asker's is 0)"],
+    [{ minResidencySeconds: 3601 }, 'is resident for 3600 s of at least 3601 s'],
+    [{ idleEvictSeconds: 3601 }, 'is idle for 3600 s of at least 3601 s'],
+  ])('%o keeps a resident, and the wait says so', (over, words) => {
+    expect(against(over)).toMatchObject({ kind: 'wait' });
+    expect(against(over)).toHaveProperty('reason', expect.stringContaining(words));
+  });
+
+  it.each([{ minResidencySeconds: 3600 }, { idleEvictSeconds: 3600 }])(
+    '%o have passed after an hour',
+    (over) => {
+      expect(against(over).kind).toBe('decided');
+    },
+  );
+
+  it.each([{ minResidencySeconds: 9999 }, { idleEvictSeconds: 9999 }, { priority: 1 }])(
+    '%o does not hold against a call of a higher or the same band',
+    (over) => {
+      expect(against(over, 1).kind).toBe('decided');
+    },
+  );
+
+  it('a pin of the operator holds against any band', () => {
+    expect(against({}, 9, { pins: new Set([modelKey(A)]) })).toMatchObject({ kind: 'wait' });
+  });
+});
+
+describe('a file whose header cannot be read', () => {
+  const unread = model(B, {
+    artifacts: [{ label: 'F16', files: [{ name: 'm.gguf', bytes: MIB }], complete: true }],
+  });
+
+  it('is tried only where nobody else is: all others go first', () => {
+    const alone = decidedOf(decide(input(B, { model: unread })));
+    expect(alone.need.map((t) => t.basis)).toEqual(['unknown', 'unknown']);
+    const state = worker({ residents: residents(resident(A), resident('tiny/c')) });
+    expect(decidedOf(decide(input(B, { model: unread, worker: state }))).victims).toHaveLength(2);
+  });
+
+  it('waits beside one that cannot go', () => {
+    const state = worker({ residents: residents(resident(A)), pins: new Set([modelKey(A)]) });
+    expect(decide(input(B, { model: unread, worker: state })).kind).toBe('wait');
+  });
+});
+
 describe('files and engines at fault', () => {
   it('a broken artifact is refused with its words', () => {
     const broken = model(B, { artifacts: [artifact({ broken: 'the file ends before its tensors do' })] });

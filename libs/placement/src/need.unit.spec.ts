@@ -100,7 +100,13 @@ describe('the KV cache (worked figures of the rules)', () => {
   });
 
   it('has 576 elements per token for MLA of rank 512 and 64', () => {
-    expect(elementsPerCell({ kind: 'mla', kvLoraRank: 512, ropeDims: 64 })).toBe(576);
+    const mla = { kind: 'mla', kvLoraRank: 512, ropeDims: 64 } as const;
+    expect(elementsPerCell(mla)).toBe(576);
+    expect(blockCache(mla, { ...shape, contextTokens: 256 })).toEqual({
+      kvBytes: 256 * 576 * 2,
+      stateBytes: 0,
+    });
+    expect(kvBytesPerToken({ blocks: blocksOf(mla, 61) }, 'q8_0')).toBe((61 * 576 * 34) / 32);
   });
 
   it('is padded to 256 cells and multiplied by the slots', () => {

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import { MIB } from '#domain/units.js';
+import { claimCores, coresOf, ramTokensPerSecond, worthwhileCores } from './cores.js';
+import { secondsPerToken } from './speed.js';
+import { attention, contract, geometry, resident, residents, worker } from './testing/factories.js';
+
+describe('cores', () => {
+  const none = {};
+  it('with nothing in RAM are a quarter of the machine', () => {
+    const big = worker({ physicalCores: 16 });
+    expect(claimCores(big, { usable: 15, free: 15 }, false, none)).toMatchObject({ threads: 4 });
+  });
+  it('with a curve are the smallest count beyond which it gains less than 3 %', () => {
+    expect(worthwhileCores([10, 19, 27, 27.5, 27.6])).toBe(3);
+    const big = worker({ physicalCores: 16 });
+    expect(claimCores(big, { usable: 15, free: 15 }, true, none, [10, 19, 27, 27.5])).toMatchObject({
+      threads: 3,
+    });
+    expect(
+      claimCores(big, { usable: 15, free: 15 }, true, { cpuPriority: 2 }, [10, 19, 27, 27.5]),
+    ).toMatchObject({ threads: 5 });
+  });
+  it('must reach half of the curve, or the floor that is set', () => {
+    const big = worker({ physicalCores: 16 });
+    expect(claimCores(big, { usable: 15, free: 1 }, true, none, [10, 19, 27, 27.5])).toMatchObject({
+      ok: false,
+    });
+    expect(claimCores(big, { usable: 15, free: 3 }, true, { cpuFloorCores: 4 })).toMatchObject({ ok: false });
+  });
+  it('are pinned by a list or a count, also when they are busy', () => {
+    expect(claimCores(worker(), { usable: 3, free: 0 }, true, { cpuCores: [2, 3] })).toMatchObject({
+      threads: 2,
+      cores: [2, 3],
+    });
+    expect(claimCores(worker(), { usable: 3, free: 0 }, true, { cpuCores: 2 })).toMatchObject({ threads: 2 });
+  });
+  it('are physical, less one for the system on machines with 3 or more', () => {
+    const usable = (physicalCores: number) => coresOf(worker({ physicalCores }), new Map()).usable;
+    expect([1, 2, 3, 4, 16].map(usable)).toEqual([1, 2, 2, 3, 15]);
+  });
+  it('are held by what loads or serves with weights in RAM; an idle resident holds none, one on a card neither', () => {
+    const four = contract({ threads: 4 });
+    const idle = resident('a', { contract: four });
+    const loading = resident('b', { contract: four, phase: 'loading' });
+    const onCard = resident('c', { contract: { ...four, gpuLayers: 5 }, phase: 'loading' });
+    const state = worker({ physicalCores: 16, residents: residents(idle, loading, onCard) });
+    expect(coresOf(state, new Map()).free).toBe(11);
+    expect(coresOf(state, new Map([[idle.residentId, { callsInFlight: 1 }]])).free).toBe(7);
+  });
+  it('without a curve are every free one for weights in RAM, one thread where there are only two', () => {
+    expect(claimCores(worker({ physicalCores: 16 }), { usable: 15, free: 9 }, true, none)).toMatchObject({
+      threads: 9,
+    });
+    expect(claimCores(worker({ physicalCores: 2 }), { usable: 2, free: 2 }, true, none)).toMatchObject({
+      threads: 1,
+    });
+  });
+  it('of which none is free refuse weights in RAM with both figures', () => {
+    expect(claimCores(worker({ physicalCores: 4 }), { usable: 3, free: 0 }, true, none)).toEqual({
+      ok: false,
+      reason: '0 of 3 cores are free, and weights in RAM need 1; the others load or serve',
+    });
+  });
+});
+
+describe('tokens per second in RAM', () => {
+  it('are the bandwidth at n cores ÷ the bytes that a token reads: of a MoE its backbone and used ÷ count', () => {
+    const moe = geometry({
+      expertCount: 8,
+      expertUsedCount: 2,
+      blocks: [{ alwaysBytes: 96 * MIB, expertBytes: 800 * MIB, cache: attention() }],
+    });
+    // 96 + 4 of output + a quarter of 800.
+    expect(ramTokensPerSecond([1000 * MIB, 3000 * MIB], 2, moe)).toBe(10);
+    expect(ramTokensPerSecond([1000 * MIB, 3000 * MIB], 9, moe)).toBe(10);
+  });
+  it('before any measurement follow from bytes ÷ (0.68 · memory rate) + 5 ms', () => {
+    expect(secondsPerToken(6.8e9, 10e9)).toBeCloseTo(1.005, 12);
+    expect(secondsPerToken(6.8e9, undefined)).toBeUndefined();
+  });
+});
