@@ -47,9 +47,9 @@ export interface Spool {
   close(): Promise<void>;
 }
 
-const FLUSH_AFTER_MS = 5;
+const FLUSH_AFTER_MS = 8;
 /** What comes in small numbers is appended this often and not one by one: an append costs its writer what 50 events cost. */
-const APPEND_EVERY_MS = 50;
+const APPEND_EVERY_MS = 100;
 /** How long the log must have had everything before the file is emptied. */
 const TIDY_AFTER_MS = 1000;
 const CLOSE_WITHIN_MS = 1000;

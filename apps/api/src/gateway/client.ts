@@ -3,6 +3,9 @@ import type { BerthError } from '#domain/errors.js';
 import { errorFrame, sendError } from './answers.js';
 import { STREAM_HEADERS } from './headers.js';
 
+const NOT_ASCII = /[^\x20-\x7e]/;
+const EACH_NOT_ASCII = /[^\x20-\x7e]/gu;
+
 /**
  * The caller's side of one call: the head, what was written, and whether the caller is still there. `close` of the
  * response tells that a caller left; the request's own fires as soon as the body has been read.
@@ -50,7 +53,8 @@ export class CallClient {
   /** Goes out with the head, whichever it will be. */
   header(name: string, value: string): void {
     // A header's value is ASCII; a model's name may be anything.
-    this.#headers.push([name, value.replace(/[^\x20-\x7e]/gu, encodeURIComponent)]);
+    const ascii = NOT_ASCII.test(value) ? value.replace(EACH_NOT_ASCII, encodeURIComponent) : value;
+    this.#headers.push([name, ascii]);
   }
 
   head(status: number, headers: readonly (readonly [string, string | string[]])[]): void {

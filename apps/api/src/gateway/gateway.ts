@@ -75,11 +75,18 @@ export class Gateway {
       return;
     }
     const call = new ServedCall(this.#o, req, res, endpoint);
+    void this.#serve(call);
+  }
+
+  async #serve(call: ServedCall): Promise<void> {
     this.#calls.add(call);
-    call
-      .serve()
-      .catch((error: unknown) => call.failed(error))
-      .finally(() => this.#calls.delete(call));
+    try {
+      await call.serve();
+    } catch (error) {
+      call.failed(error);
+    } finally {
+      this.#calls.delete(call);
+    }
   }
 
   #other(req: IncomingMessage, res: ServerResponse, path: string): void {
