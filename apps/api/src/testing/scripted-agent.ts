@@ -4,7 +4,7 @@ import { loadSync } from '@grpc/proto-loader';
 import type { FoundModel } from '#domain/events/catalog-events.js';
 import type { BerthEvent, FleetEvent, PlacementDecidedData, WorkerEvent } from '#domain/events/index.js';
 import type { Geometry } from '#domain/geometry.js';
-import { deviceId, modelKey, type ResidentId, type WorkerId, workerId } from '#domain/ids.js';
+import { deviceId, type ModelKey, modelKey, type ResidentId, type WorkerId, workerId } from '#domain/ids.js';
 import { GIB, MIB } from '#domain/units.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
@@ -63,6 +63,8 @@ export interface AgentOptions {
   readonly slots?: number;
   /** Called between `LoadStarted` and `ResidentReady`. */
   readonly whileLoading?: (data: PlacementDecidedData) => Promise<void>;
+  /** Called when a drained resident's engine would be stopped, with its model. */
+  readonly onStopped?: (key: ModelKey) => void;
 }
 
 /** A worker agent without engines of its own: it acts on decisions by the book, over scripted engines. */
@@ -73,6 +75,8 @@ export class ScriptedAgent {
   readonly #lines = new Map<string, { stream: ClientDuplexStream<FromAgent, FromApi>; close: () => void }>();
   readonly #subscriptions: Subscription[] = [];
   readonly #waiting = new Map<ResidentId, () => void>();
+  /** Which apis have said that no call of theirs is on a resident that leaves. */
+  readonly #acknowledged = new Map<ResidentId, Set<string>>();
   readonly #beat: NodeJS.Timeout;
   #stopped = false;
 
@@ -149,12 +153,13 @@ export class ScriptedAgent {
   }
 
   async #act(data: PlacementDecidedData): Promise<void> {
-    for (const { residentId } of data.victims) {
+    for (const { residentId, modelKey: key } of data.victims) {
       await this.#drain(residentId);
       await this.fact({
         type: 'EvictionStarted',
         data: { residentId, decisionId: data.decisionId, reason: 'room' },
       });
+      this.#o.onStopped?.(key);
       await this.fact({
         type: 'ResidentEvicted',
         data: { residentId, decisionId: data.decisionId, reason: 'room', freed: [], seconds: 0 },
@@ -203,6 +208,14 @@ export class ScriptedAgent {
     return new Promise((resolve) => this.#waiting.set(id, resolve));
   }
 
+  /** Drained is what every connected api has acknowledged. */
+  #settleDrain(id: ResidentId): void {
+    const by = this.#acknowledged.get(id);
+    if (!by || this.drained.includes(id) || [...this.#lines.keys()].some((api) => !by.has(api))) return;
+    this.drained.push(id);
+    this.#waiting.get(id)?.();
+  }
+
   #dial(apiId: string, address: string): void {
     const definition = loadSync(join(packageRoot(), 'schema', 'agent-line.proto'), {
       keepCase: false,
@@ -222,8 +235,8 @@ export class ScriptedAgent {
     stream.on('data', (message: FromApi) => {
       if (message.drained) {
         const id = message.drained.residentId as ResidentId;
-        this.drained.push(id);
-        this.#waiting.get(id)?.();
+        this.#acknowledged.set(id, (this.#acknowledged.get(id) ?? new Set()).add(apiId));
+        this.#settleDrain(id);
       }
       if (message.project) {
         stream.write({ projected: { requestId: message.project.requestId, ok: false, error: 'scripted' } });
@@ -240,6 +253,7 @@ export class ScriptedAgent {
     line.stream.on('error', () => undefined);
     line.stream.cancel();
     line.close();
+    if (!this.#stopped) for (const id of this.#waiting.keys()) this.#settleDrain(id);
   }
 
   async #append(stream: string, event: BerthEvent): Promise<void> {
