@@ -26,6 +26,12 @@ const bodyOf = (contentBytes: number, more: Record<string, unknown> = {}): strin
     ...more,
   });
 const SMALL = bodyOf(800);
+/** As bodies grow large: by a picture in them. */
+const withPicture = (bytes: number): string => {
+  const url = `data:image/png;base64,${'x'.repeat(bytes)}`;
+  const content = [{ type: 'image_url', image_url: { url } }];
+  return JSON.stringify({ model: 'bench', messages: [{ role: 'user', content }], max_tokens: 16 });
+};
 const streamed = (kind: string): string => bodyOf(800, { stream: true, kind });
 
 function option(name: string): string | undefined {
@@ -111,7 +117,7 @@ const PARTS: Readonly<Record<string, Part>> = {
       ['100 kB', 100_000],
       ['2 MB', 2_000_000],
     ] as const) {
-      const body = bodyOf(bytes);
+      const body = withPicture(bytes);
       const m = await compare(`JSON of ${name}`, all(stand), stand.nodePid, {
         connections: 1,
         seconds,

@@ -28,6 +28,7 @@ import { createFront } from './gateway/front.js';
 import { Gateway, stopping } from './gateway/gateway.js';
 import { Resolver } from './gateway/resolve.js';
 import { listen } from './listen.js';
+import { DiskWatch } from './live/disk-watch.js';
 import { healthOf } from './live/health.js';
 import { Management } from './management.js';
 import { Recorder } from './recorder/recorder.js';
@@ -51,6 +52,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     warn: (message) => logger.warn(message),
     onLost: (loss) => logger.error(loss, 'call events were lost'),
   });
+  const disk = new DiskWatch(config.home);
   const fleet = new Fleet(log);
   const histories = new CallHistories(log, now);
   const activity = new Activity(now);
@@ -90,7 +92,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     resolver: new Resolver(() => fleet.models, fleet.settings),
     progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
     groupKey: localSecret(config.home, 'group-key'),
-    health: () => healthOf({ fleet, sessions, spool, version, now }),
+    health: () => healthOf({ fleet, sessions, spool, diskFreeBytes: () => disk.freeBytes, version, now }),
     logger,
     now,
   });
@@ -135,6 +137,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
         logger.warn({ waiting: spool.waitingEvents }, 'call events stay in the spool for the next api');
       }
       await spool.close();
+      disk.stop();
       removeIfEmpty(spoolDir);
       if (registered) await unregisterApi(log, id, logger);
       await fleet.stop();

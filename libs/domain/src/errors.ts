@@ -10,6 +10,7 @@ export const ERROR_CODES = {
   not_found: { status: 404, retry: false },
   model_not_found: { status: 404, retry: false },
   method_not_allowed: { status: 405, retry: false },
+  request_timeout: { status: 408, retry: true },
   body_too_large: { status: 413, retry: false },
   model_cannot_fit: { status: 422, retry: false },
   bad_artifact: { status: 422, retry: false },

@@ -232,6 +232,7 @@ describe('the spool', () => {
     expect(await s.drain(5000)).toBe(true);
     expect(order('calls-a')).toEqual([1]);
     expect(warnings.join()).toContain('The spool cannot write');
+    expect(s.writeFailure).toContain('ENOENT');
   });
 
   it('leaves alone the files of another process that lives', async () => {

@@ -38,6 +38,8 @@ export interface Spool {
   record(stream: string, fact: Fact): void;
   /** Events that were dropped since the start: the bound was reached, or they could not be written at all. */
   readonly lost: number;
+  /** Why the last write to disk failed; undefined when it did not. */
+  readonly writeFailure: string | undefined;
   /** What the log has not acknowledged yet. */
   readonly waitingBytes: number;
   readonly waitingEvents: number;
@@ -71,6 +73,7 @@ class FileSpool implements Spool {
   lost = 0;
   waitingBytes = 0;
   waitingEvents = 0;
+  writeFailure: string | undefined;
   readonly #dir: string;
   readonly #maxBytes: number;
   readonly #segmentBytes: number;
@@ -91,7 +94,6 @@ class FileSpool implements Spool {
   #flushTimer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
   #unsaid: { events: number; reason: string } = { events: 0, reason: '' };
-  #writeFailed = false;
   #wake: () => void = () => undefined;
 
   constructor(options: SpoolOptions) {
@@ -197,12 +199,12 @@ class FileSpool implements Spool {
   }
 
   #written(error: Error | null): void {
-    if (error && !this.#writeFailed)
+    if (error && this.writeFailure === undefined)
       this.#warn(
         `The spool cannot write to ${this.#dir}: ${error.message}. Call events are kept in memory until the event log has them, and would not survive this process.`,
       );
-    if (!error && this.#writeFailed) this.#warn(`The spool writes to ${this.#dir} again.`);
-    this.#writeFailed = error !== null;
+    if (!error && this.writeFailure !== undefined) this.#warn(`The spool writes to ${this.#dir} again.`);
+    this.writeFailure = error?.message;
   }
 
   #rotate(): void {

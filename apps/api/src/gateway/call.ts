@@ -11,7 +11,7 @@ import type { AdmissionEnd, AdmittedCall, TicketView, Wanted } from '../admissio
 import type { CallEnd, CallRecord } from '../recorder/call-record.js';
 import type { Recorder } from '../recorder/recorder.js';
 import { statusOf } from './answers.js';
-import { readBody } from './body.js';
+import { linger, readBody } from './body.js';
 import { bodyForEngine, type CallBody, readCallBody } from './call-body.js';
 import { FilteredClient } from './answer-filter.js';
 import { CallClient } from './client.js';
@@ -20,6 +20,7 @@ import { CHAT, type EngineRoute } from './engine-routes.js';
 import type { Engines } from './engines.js';
 import { STREAM_HEADERS, upstreamHeaders } from './headers.js';
 import { Hold } from './hold.js';
+import { certainlyTooLong } from './prompt-bound.js';
 import type { Prepared, ProtocolCall } from './protocols/protocol.js';
 import { ReasoningFilter } from './reasoning/reasoning-filter.js';
 import { Relay, type RelayEnd } from './relay.js';
@@ -80,9 +81,10 @@ export class ServedCall {
     const read = await readBody(this.#req);
     if (!read) return;
     if (!read.ok) {
-      // What is still on its way is not read: the connection cannot serve another request.
-      this.client.header('connection', 'close');
+      // A body that stalled may go on at any time: the connection cannot serve another request.
+      if (read.error.code === 'request_timeout') this.client.header('connection', 'close');
       this.client.fail(read.error, false);
+      linger(this.#req);
       return;
     }
     const body = this.#body(read.value);
@@ -94,8 +96,11 @@ export class ServedCall {
     this.#reasoning?.expect(body.value.choices);
     const resolved = this.#d.resolver.resolve(body.value, this.#endpoint);
     this.#record = this.#begin(body.value, resolved.ok ? resolved.value : undefined);
-    if (resolved.ok) await this.#place(this.#record, body.value, resolved.value);
-    else this.#refuse(resolved.error);
+    const error = resolved.ok
+      ? certainlyTooLong(body.value, this.#route, resolved.value.model)
+      : resolved.error;
+    if (error) this.#refuse(error);
+    else if (resolved.ok) await this.#place(this.#record, body.value, resolved.value);
   }
 
   /** What came, and where another protocol is spoken, what engines get for it. */

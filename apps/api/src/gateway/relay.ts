@@ -31,6 +31,8 @@ export interface RelayOptions {
 /** An answer larger than this is passed on uncounted. */
 const COUNTED_ANSWER_BYTES = 8 * MIB;
 const ERROR_ANSWER_BYTES = 256 * 1024;
+/** How long a caller may take nothing of its answer. */
+const CALLER_STALLED_MS = 120_000;
 const LEFT = new Error('the caller left');
 
 type Mode = 'silent' | 'error' | 'stream' | 'whole';
@@ -171,7 +173,13 @@ export class Relay implements UpstreamHandler {
     }
     if (client.write(out)) return;
     controller.pause();
-    client.res.once('drain', () => controller.resume());
+    // A caller that takes nothing any more must not hold the engine's slot for ever.
+    const timer = setTimeout(() => client.res.destroy(), CALLER_STALLED_MS);
+    client.res.once('close', () => clearTimeout(timer));
+    client.res.once('drain', () => {
+      clearTimeout(timer);
+      controller.resume();
+    });
   }
 
   /** Held until the first byte is there: until then another engine could still answer. */

@@ -200,8 +200,9 @@ describe('the front door over the wire', () => {
   });
 
   it('gives on two megabytes whole', async () => {
-    const content = 'x'.repeat(2_000_000);
-    const response = await chat({ messages: [{ role: 'user', content }] });
+    const content = `data:image/png;base64,${'x'.repeat(2_000_000)}`;
+    const picture = [{ type: 'image_url', image_url: { url: content } }];
+    const response = await chat({ messages: [{ role: 'user', content: picture }] });
     expect(response.status).toBe(200);
     expect(engine.requests[0]!.body.includes(content)).toBe(true);
   });
@@ -210,6 +211,30 @@ describe('the front door over the wire', () => {
     const socket = raw();
     socket.send(`POST ${CHAT} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n{`);
     expect(await socket.hears('body_too_large')).toContain('HTTP/1.1 413');
+  });
+
+  it('lets fetch see the 413 of a body of 65 MB, which it is still sending', async () => {
+    const response = await chat({ messages: [{ role: 'user', content: 'x'.repeat(68_000_000) }] });
+    expect(response.status).toBe(413);
+    expect(await errorOf(response)).toMatchObject({ code: 'body_too_large' });
+    const chunked = new ReadableStream({
+      start(controller) {
+        for (let n = 0; n < 66; n += 1) controller.enqueue(Buffer.alloc(1_048_576, 0x20));
+        controller.close();
+      },
+    });
+    const init = { method: 'POST', body: chunked, duplex: 'half' as const };
+    expect((await fetch(`${stand.url}${CHAT}`, init)).status).toBe(413);
+    expect(engine.requests).toEqual([]);
+  });
+
+  it('refuses a prompt that cannot fit by its bytes alone, before any engine reads it', async () => {
+    const response = await chat({ messages: [{ role: 'user', content: 'word '.repeat(400_000) }] });
+    expect(response.status).toBe(400);
+    const error = await errorOf(response);
+    expect(error).toMatchObject({ code: 'context_length_exceeded' });
+    expect(JSON.stringify(error)).toContain("This model's maximum context length is 8192 tokens");
+    expect(engine.requests).toEqual([]);
   });
 
   it('says that a compressed body is not read, instead of calling it malformed', async () => {

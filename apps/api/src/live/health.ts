@@ -1,3 +1,4 @@
+import { formatBytes, MIB } from '#domain/units.js';
 import type { Spool } from '#events/spool.js';
 import type { AgentSessions } from '../agents/sessions.js';
 import type { Fleet } from '../fleet/fleet.js';
@@ -15,15 +16,20 @@ export interface Health {
 export interface HealthParts {
   readonly fleet: Fleet;
   readonly sessions: AgentSessions;
-  readonly spool: Pick<Spool, 'lost' | 'waitingEvents'>;
+  readonly spool: Pick<Spool, 'lost' | 'waitingEvents' | 'writeFailure'>;
+  /** Bytes free where Berth keeps its own files; undefined until it is known. */
+  readonly diskFreeBytes: () => number | undefined;
   readonly version: string;
   readonly now: () => number;
 }
 
+/** The log, the spool and Postgres write on, each by its own measure; this is where a person should look. */
+const LEAST_FREE_BYTES = 256 * MIB;
 /** Call events wait a moment in the spool at any time; this many mean that the log does not take them. */
 const MANY_WAITING = 10_000;
 
-export function healthOf({ fleet, sessions, spool, version, now }: HealthParts): Health {
+export function healthOf(parts: HealthParts): Health {
+  const { fleet, sessions, spool, diskFreeBytes, version, now } = parts;
   const workers = [...fleet.workers.values()]
     .filter((worker) => worker.registered)
     .map(({ workerId, name }) => ({ id: workerId, name, connected: sessions.isConnected(workerId) }));
@@ -40,6 +46,17 @@ export function healthOf({ fleet, sessions, spool, version, now }: HealthParts):
   } else {
     for (const worker of workers)
       if (!worker.connected) degraded.push(`The agent of ${worker.name} is not connected.`);
+  }
+  const free = diskFreeBytes();
+  if (free !== undefined && free < LEAST_FREE_BYTES) {
+    degraded.push(
+      `The disk that holds Berth's files has ${formatBytes(free)} left; below ${formatBytes(LEAST_FREE_BYTES)} what is to be kept may not be: free some of it.`,
+    );
+  }
+  if (spool.writeFailure !== undefined) {
+    degraded.push(
+      `Call events cannot be written to disk (${spool.writeFailure}); those that the event log has not taken would not survive this process.`,
+    );
   }
   if (spool.lost > 0)
     degraded.push(`${spool.lost} call events were lost: the spool was full or could not be written.`);

@@ -1,0 +1,51 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually, RawSocket } from '../testing/stand.js';
+import { readBody } from './body.js';
+import { SlowBodies } from './slow-bodies.js';
+
+describe('a body that comes slowly', () => {
+  let server: Server;
+  let socket: RawSocket;
+  const read: string[] = [];
+
+  beforeEach(async () => {
+    read.length = 0;
+    const slow = new SlowBodies(300, 20);
+    server = createServer((req, res) => {
+      void readBody(req, slow).then((body) => {
+        read.push(body === undefined ? 'left' : body.ok ? body.value.toString() : body.error.code);
+        res.end();
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    socket = new RawSocket((server.address() as AddressInfo).port);
+    socket.send('POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 20\r\n\r\n');
+  });
+  afterEach(async () => {
+    socket.socket.destroy();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('is read as long as something of it comes', async () => {
+    // Longer than it may be silent, all together.
+    for (let n = 0; n < 20; n += 1) {
+      socket.send('x');
+      await new Promise((resolve) => setTimeout(resolve, 25));
+    }
+    expect(await eventually('the body', () => read[0])).toBe('x'.repeat(20));
+  });
+
+  it('is given up when nothing of it comes any more', async () => {
+    socket.send('half');
+    expect(await eventually('the end of the wait', () => read[0])).toBe('request_timeout');
+  });
+
+  it('is forgotten when its sender leaves', async () => {
+    socket.send('half');
+    socket.socket.destroy();
+    expect(await eventually('the end of the wait', () => read[0])).toBe('left');
+  });
+});
