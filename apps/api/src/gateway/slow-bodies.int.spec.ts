@@ -9,11 +9,14 @@ describe('a body that comes slowly', () => {
   let server: Server;
   let socket: RawSocket;
   const read: string[] = [];
+  let begun = 0;
 
   beforeEach(async () => {
     read.length = 0;
+    begun = 0;
     const slow = new SlowBodies(300, 20);
     server = createServer((req, res) => {
+      begun += 1;
       void readBody(req, slow).then((body) => {
         read.push(body === undefined ? 'left' : body.ok ? body.value.toString() : body.error.code);
         res.end();
@@ -45,6 +48,7 @@ describe('a body that comes slowly', () => {
 
   it('is forgotten when its sender leaves', async () => {
     socket.send('half');
+    await eventually('the request', () => (begun === 1 ? true : undefined));
     socket.socket.destroy();
     expect(await eventually('the end of the wait', () => read[0])).toBe('left');
   });
