@@ -31,6 +31,8 @@ import { listen } from './listen.js';
 import { DiskWatch } from './live/disk-watch.js';
 import { healthOf } from './live/health.js';
 import { Management } from './management.js';
+import { Metrics } from './live/metrics.js';
+import { logCall } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
 
 const CALLS_DEADLINE_MS = 10_000;
@@ -81,10 +83,26 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     isConnected: (worker) => sessions.isConnected(worker),
     now,
   });
-  const recorder = new Recorder({ spool, apiId: id, histories, now });
+  const metrics: Metrics = new Metrics({
+    callsUnderWay: () => gateway.callsUnderWay,
+    callsWaiting: () => admission.queue.length,
+    residents: () => [...fleet.workers.values()].reduce((sum, worker) => sum + worker.residents.size, 0),
+    eventsWaiting: () => spool.waitingEvents,
+    eventsLost: () => spool.lost,
+  });
+  const recorder = new Recorder({
+    spool,
+    apiId: id,
+    histories,
+    onEnded: (endpoint, data) => {
+      metrics.ended(endpoint, data);
+      logCall(logger, endpoint, data);
+    },
+    now,
+  });
   const engines = new Engines((resident) => engineKey(config.home, resident));
   followResidents(fleet, { engines, sessions, activity });
-  const gateway = new Gateway({
+  const gateway: Gateway = new Gateway({
     fleet,
     admission,
     recorder,
@@ -93,6 +111,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
     groupKey: localSecret(config.home, 'group-key'),
     health: () => healthOf({ fleet, sessions, spool, diskFreeBytes: () => disk.freeBytes, version, now }),
+    metrics,
     logger,
     now,
   });

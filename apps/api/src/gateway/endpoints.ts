@@ -54,11 +54,12 @@ export function pathOf(url: string): string {
   return path;
 }
 
-/** `/v1/*`, `/api/*` and `/health` never enter the framework. */
+/** `/v1/*`, `/api/*`, `/health` and `/metrics` never enter the framework. */
 export const isDataPlane = (path: string): boolean =>
   path.startsWith('/v1/') ||
   path === '/v1' ||
   path === '/health' ||
+  path === '/metrics' ||
   path.startsWith('/api/') ||
   path === '/api';
 

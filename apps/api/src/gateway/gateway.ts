@@ -5,6 +5,7 @@ import { resolveModel } from '#domain/catalog/catalog.js';
 import { newId } from '#runtime/ids.js';
 import { refuseVisitor } from '../access/policy.js';
 import type { Fleet } from '../fleet/fleet.js';
+import type { Metrics } from '../live/metrics.js';
 import { sendFailure, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
 import { ENDPOINTS, type Endpoint, errorShapeOf, pathOf } from './endpoints.js';
@@ -15,6 +16,7 @@ import { unknownModel } from './resolve.js';
 export interface GatewayOptions extends CallDeps {
   readonly fleet: Fleet;
   readonly health: () => { readonly status: string };
+  readonly metrics: Pick<Metrics, 'contentType' | 'render'>;
 }
 
 const MODELS = '/v1/models';
@@ -47,11 +49,32 @@ export class Gateway {
     }
     const endpoint = ENDPOINTS.get(path);
     if (endpoint) this.#call(req, res, endpoint);
+    else if (path === '/metrics') this.#metrics(req, res);
     else if (path === OLLAMA_SHOW && req.method === 'POST') {
       void answerShow(this.#o.fleet, req, res, idHeader());
     } else if (path === OLLAMA_SHOW) {
       this.#answer(req, res, () => this.#notAllowed(res, path, 'POST', req.method));
     } else this.#answer(req, res, () => this.#other(req, res, path));
+  }
+
+  #metrics(req: IncomingMessage, res: ServerResponse): void {
+    if (req.method !== 'GET' && req.method !== 'HEAD') {
+      this.#answer(req, res, () => this.#notAllowed(res, '/metrics', 'GET, HEAD', req.method));
+      return;
+    }
+    req.resume();
+    const { metrics } = this.#o;
+    metrics.render().then(
+      (text) => res.writeHead(200, { 'content-type': metrics.contentType }).end(text),
+      (error: unknown) => {
+        this.#o.logger.error({ err: error }, 'the metrics could not be put together');
+        this.#fail(
+          res,
+          '/metrics',
+          berthError('internal', 'The metrics could not be put together. See the log.'),
+        );
+      },
+    );
   }
 
   /** Nothing new is taken; what is under way has until the deadline, and is then ended with an error of its protocol. */

@@ -384,6 +384,25 @@ describe('the front door over the wire', () => {
     expect(await socket.hears('\r\n\r\n')).toContain('HTTP/1.1 401');
   });
 
+  it('passes the trace context of a caller on to the engine', async () => {
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    expect((await chat({}, { traceparent, tracestate: 'vendor=1' })).status).toBe(200);
+    expect(engine.requests[0]!.headers).toMatchObject({ traceparent, tracestate: 'vendor=1' });
+  });
+
+  it('counts calls for Prometheus, under few labels', async () => {
+    expect((await chat({})).status).toBe(200);
+    const counted = /berth_calls_total\{endpoint="\/v1\/chat\/completions",outcome="completed"\} [1-9]/;
+    const text = await eventually('the count of a call', async () => {
+      const said = await (await fetch(`${stand.url}/metrics`)).text();
+      return counted.test(said) ? said : undefined;
+    });
+    expect(text).toContain('berth_first_byte_seconds_bucket');
+    expect(text.split('\n').length).toBeLessThan(150);
+    expect(text).not.toContain('chat-a');
+    expect((await fetch(`${stand.url}/metrics`, { method: 'POST' })).status).toBe(405);
+  });
+
   it('says in /health that all is well', async () => {
     const health = await (await fetch(`${stand.url}/health`)).json();
     expect(health).toMatchObject({ status: 'ok', service: 'berth', worker: 'scripted', degraded: [] });

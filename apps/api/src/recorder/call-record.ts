@@ -31,6 +31,7 @@ export interface CallEnd {
 export interface CallFactSource {
   readonly callId: CallId;
   readonly modelKey: ModelKey;
+  readonly endpoint: string;
   started(): CallEvent;
   finished(): CallEvent;
 }
@@ -72,6 +73,10 @@ export class CallRecord implements CallFactSource {
 
   get modelKey(): ModelKey {
     return this.#start.modelKey;
+  }
+
+  get endpoint(): string {
+    return this.#start.endpoint;
   }
 
   get ended(): boolean {

@@ -1,3 +1,4 @@
+import type { CallEventData } from '#domain/events/call-events.js';
 import type { ApiId } from '#domain/ids.js';
 import type { Spool } from '#events/spool.js';
 import { streams } from '#events/streams.js';
@@ -17,17 +18,28 @@ export const callFinishedId = (callId: string): string =>
     ? `${callId.slice(0, VERSION_AT)}8${callId.slice(VERSION_AT + 1)}`
     : derivedId('CallFinished', callId);
 
+export interface RecorderOptions {
+  readonly spool: Spool;
+  readonly apiId: ApiId;
+  readonly histories: CallHistories;
+  /** Told of every call that has ended, a few milliseconds later. */
+  readonly onEnded: (endpoint: string, data: CallEventData<'CallFinished'>) => void;
+  readonly now: () => number;
+}
+
 /** Call events are facts of the hot path: noted there, put together and written a few milliseconds later, never awaited. */
 export class Recorder implements CallFacts {
   readonly #spool: Spool;
   readonly #apiId: ApiId;
   readonly #histories: CallHistories;
+  readonly #onEnded: RecorderOptions['onEnded'];
   readonly #now: () => number;
 
-  constructor(options: { spool: Spool; apiId: ApiId; histories: CallHistories; now: () => number }) {
+  constructor(options: RecorderOptions) {
     this.#spool = options.spool;
     this.#apiId = options.apiId;
     this.#histories = options.histories;
+    this.#onEnded = options.onEnded;
     this.#now = options.now;
   }
 
@@ -41,6 +53,7 @@ export class Recorder implements CallFacts {
     this.#spool.record(streams.calls(modelKey), () => {
       const event = fact === 'started' ? source.started() : source.finished();
       this.#histories.note(modelKey, event);
+      if (event.type === 'CallFinished') this.#onEnded(source.endpoint, event.data);
       const at = event.type === 'CallStarted' ? event.data.receivedAt : event.data.stamps.finishedAt;
       // A call's start takes the call's own id, which no other event has.
       return { id: fact === 'started' ? callId : callFinishedId(callId), event, cause, at };

@@ -1,0 +1,82 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { CallEventData } from '#domain/events/call-events.js';
+
+/** What is looked at when somebody asks, and counted nowhere. */
+export interface Looks {
+  readonly callsUnderWay: () => number;
+  readonly callsWaiting: () => number;
+  readonly residents: () => number;
+  readonly eventsWaiting: () => number;
+  readonly eventsLost: () => number;
+}
+
+const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300];
+
+/**
+ * Figures for Prometheus. Few label sets: what could have thousands of values (models, sessions, keys) is in the views.
+ * Calls are counted when their facts are written, not on their way.
+ */
+export class Metrics {
+  readonly #registry = new Registry();
+  readonly #calls = this.#counter('berth_calls_total', 'Calls that have ended.', ['endpoint', 'outcome']);
+  readonly #tokens = this.#counter('berth_tokens_total', 'Tokens as engines counted them.', ['kind']);
+  readonly #bytesOut = this.#counter('berth_answer_bytes_total', 'Bytes of answers.', []);
+  readonly #seconds = this.#histogram('berth_call_seconds', 'From a call to its end.');
+  readonly #firstByte = this.#histogram(
+    'berth_first_byte_seconds',
+    'From a call to the first byte of an engine.',
+  );
+
+  constructor(looks: Looks) {
+    this.#gauge('berth_calls_under_way', 'Calls that have not ended.', looks.callsUnderWay);
+    this.#gauge('berth_calls_waiting', 'Calls in the queue.', looks.callsWaiting);
+    this.#gauge('berth_residents', 'Engines with a model, in any phase.', looks.residents);
+    this.#gauge(
+      'berth_spool_events_waiting',
+      'Call events that the log has not taken yet.',
+      looks.eventsWaiting,
+    );
+    this.#gauge('berth_spool_events_lost', 'Call events that were lost since the start.', looks.eventsLost);
+    this.#gauge('process_resident_memory_bytes', 'Memory of this process.', () => process.memoryUsage.rss());
+  }
+
+  ended(endpoint: string, { outcome, tokens, bytesOut, stamps }: CallEventData<'CallFinished'>): void {
+    this.#calls.inc({ endpoint, outcome });
+    this.#bytesOut.inc(bytesOut);
+    if (tokens.prompt !== undefined) this.#tokens.inc({ kind: 'prompt' }, tokens.prompt);
+    if (tokens.cached !== undefined) this.#tokens.inc({ kind: 'cached' }, tokens.cached);
+    if (tokens.output !== undefined) this.#tokens.inc({ kind: 'output' }, tokens.output);
+    const receivedAtMs = Date.parse(stamps.receivedAt);
+    this.#seconds.observe((Date.parse(stamps.finishedAt) - receivedAtMs) / 1000);
+    if (stamps.firstByteAt !== undefined) {
+      this.#firstByte.observe((Date.parse(stamps.firstByteAt) - receivedAtMs) / 1000);
+    }
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType;
+  }
+
+  render(): Promise<string> {
+    return this.#registry.metrics();
+  }
+
+  #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
+    return new Counter({ name, help, labelNames: [...labelNames], registers: [this.#registry] });
+  }
+
+  #histogram(name: string, help: string): Histogram {
+    return new Histogram({ name, help, buckets: SECONDS, registers: [this.#registry] });
+  }
+
+  #gauge(name: string, help: string, look: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.#registry],
+      collect() {
+        this.set(look());
+      },
+    });
+  }
+}
