@@ -1,6 +1,7 @@
 import type { CallHistory } from '#domain/calls/call-history.js';
-import { median, type PairHistory } from '#domain/history/history.js';
-import { classKey, type PlacementClass } from '#domain/placement-terms.js';
+import type { PairHistory } from '#domain/history/history.js';
+import { type MeasuredLoad, measuredLoad } from '#domain/history/load-seconds.js';
+import type { PlacementClass } from '#domain/placement-terms.js';
 import { memo } from './memo.js';
 
 /** H: calls so far back count half in the order `gdsf`. */
@@ -76,7 +77,7 @@ export const expectedLoss = (soon: number, reloadSeconds: number, waitSeconds: n
 
 export interface LoadEstimate {
   readonly seconds: number;
-  readonly basis: 'measured' | 'measured other class' | 'estimated';
+  readonly basis: MeasuredLoad['basis'] | 'estimated';
 }
 
 /** Median of measured loads of the class, else of the artifact's other classes, else from its bytes. */
@@ -85,39 +86,9 @@ export function loadSeconds(
   plan: PlacementClass,
   weightsBytes: number,
 ): LoadEstimate {
-  if (history && history.loadSeconds.size > 0) {
-    const own = classMediansOf(history).get(keyOf(plan));
-    if (own !== undefined) return { seconds: own, basis: 'measured' };
-    const near = artifactMedian(history, plan.artifact);
-    if (near !== undefined) return { seconds: near, basis: 'measured other class' };
-  }
+  const measured = history && measuredLoad(history, plan);
+  if (measured) return measured;
   return { seconds: START_SECONDS + weightsBytes / READ_BYTES_PER_SECOND, basis: 'estimated' };
-}
-
-const keyOf = memo(classKey);
-
-const classMediansOf = memo(({ loadSeconds: byClass }: PairHistory): ReadonlyMap<string, number> => {
-  const medians = new Map<string, number>();
-  for (const [key, seconds] of byClass) {
-    const middle = median(seconds);
-    if (middle !== undefined) medians.set(key, middle);
-  }
-  return medians;
-});
-
-const artifactMediansOf = memo((_: PairHistory) => new Map<string, number | undefined>());
-
-/** Median over every class of an artifact. */
-function artifactMedian(history: PairHistory, artifact: string): number | undefined {
-  const known = artifactMediansOf(history);
-  if (known.has(artifact)) return known.get(artifact);
-  const all: number[] = [];
-  for (const [key, seconds] of history.loadSeconds) {
-    if (key.startsWith(`${artifact}|`)) all.push(...seconds);
-  }
-  const middle = median(all);
-  known.set(artifact, middle);
-  return middle;
 }
 
 /** Mean wait of a model's calls beyond the load; 0 when unknown. */

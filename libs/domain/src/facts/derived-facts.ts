@@ -1,9 +1,10 @@
 import { callsFold, type CallHistory } from '../calls/call-history.js';
 import type { BerthEvent, CallEvent, HistoryEvent, Recorded, WorkerEvent } from '../events/index.js';
 import { historyFold, median, type PairHistory } from '../history/history.js';
+import { measuredLoad } from '../history/load-seconds.js';
 import { type ModelKey, modelKey, type WorkerId, workerId } from '../ids.js';
 import { classKey, placementClassOf } from '../placement-terms.js';
-import { deviceTotals, kvBytesPerToken, measuredLoadSeconds, sizeErrors } from './rules.js';
+import { deviceTotals, kvBytesPerToken, sizeErrors } from './rules.js';
 
 /** A figure that follows from the log by a rule. */
 export interface DerivedFact {
@@ -139,7 +140,7 @@ export class FactsDerivation {
       this.#changed.push({ decisionId, at: metadata.at, modelKey: key, rule, figure, used, derived });
     };
     const plan = placementClassOf(data.artifact, data.contract);
-    compare('load-seconds', 'seconds', data.predicted.loadSeconds, measuredLoadSeconds(history, plan));
+    compare('load-seconds', 'seconds', data.predicted.loadSeconds, measuredLoad(history, plan)?.seconds);
     const own = history.measured.get(classKey(plan));
     if (!own) return;
     const totals = deviceTotals(own.value.byDevice);

@@ -1,13 +1,4 @@
-import { median, type PairHistory } from '../history/history.js';
-import { classKey, type DeviceBytes, type PlacementClass } from '../placement-terms.js';
-
-/** Median of the measured loads of the class, else of all classes of the artifact; undefined when it was never loaded. */
-export function measuredLoadSeconds(history: PairHistory, plan: PlacementClass): number | undefined {
-  const own = median(history.loadSeconds.get(classKey(plan)) ?? []);
-  if (own !== undefined) return own;
-  const near = [...history.loadSeconds].filter(([key]) => key.startsWith(`${plan.artifact}|`));
-  return median(near.flatMap(([, seconds]) => seconds));
-}
+import type { DeviceBytes, PlacementClass } from '../placement-terms.js';
 
 /** Everything that a load took, by device. */
 export function deviceTotals(byDevice: readonly DeviceBytes[]): ReadonlyMap<string, number> {
