@@ -7,6 +7,7 @@ import { RUNGS } from '#domain/placement-terms.js';
 import { KNOWN_OPTIONS } from '#placement/model-name.js';
 import { PROCESSES } from '../../apps/cli/src/commands/processes.js';
 import { READERS } from '../../apps/cli/src/commands/readers.js';
+import { replay } from '../../apps/cli/src/commands/replay.js';
 import { settingsReference } from '../../apps/cli/src/settings/print.js';
 import { ENDPOINTS } from '../../apps/api/src/gateway/endpoints.js';
 import { eventShapes } from './event-sources.js';
@@ -100,7 +101,7 @@ describe('the documentation', () => {
 
   it('names every command', () => {
     const page = read('docs/reference/commands.md');
-    const missing = [...READERS, ...PROCESSES]
+    const missing = [...READERS, ...PROCESSES, replay]
       .map(({ name }) => `berth ${name}`)
       .filter((name) => !page.includes(`\`${name}`));
     expect(missing).toEqual([]);

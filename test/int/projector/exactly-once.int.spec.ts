@@ -117,9 +117,9 @@ describe('the projector process on a real log and a real Postgres', () => {
       // The load goes on while processes are killed, and each kill lets it go on further: no kill lacks events to fold.
       let wanted = 0;
       let appended = 0;
-      let killing = true;
+      const killed = new AbortController();
       const load = (async () => {
-        while (killing || appended < wanted) {
+        while (!killed.signal.aborted || appended < wanted) {
           const next = drawn.slice(appended, Math.min(wanted, appended + 40));
           await appendDrawn(events, next);
           appended += next.length;
@@ -172,7 +172,7 @@ describe('the projector process on a real log and a real Postgres', () => {
         if (folding) interrupted += 1;
         if ((await checkpoint(db)) !== (await events.endPosition())?.commit.toString()) behind += 1;
       }
-      killing = false;
+      killed.abort();
       await load;
       const log = await readLog(events);
       await Promise.all(starting);
