@@ -1,297 +1,65 @@
-import { performance } from 'node:perf_hooks';
-import { initialCalls, type CallHistory } from '#domain/calls/call-history.js';
-import type { FoundModel } from '#domain/events/catalog-events.js';
-import type { Geometry } from '#domain/geometry.js';
-import { initialHistory, type PairHistory } from '#domain/history/history.js';
-import {
-  callId,
-  decisionId,
-  deviceId,
-  type DeviceId,
-  type ModelKey,
-  modelKey,
-  RAM,
-  residentId,
-  workerId,
-} from '#domain/ids.js';
-import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
-import { GIB, MIB } from '#domain/units.js';
-import { initialWorker } from '#domain/worker/evolve.js';
-import type { Resident, WorkerState } from '#domain/worker/state.js';
-import type { PlacementInput, ResidentActivity, Ticket } from '#placement/contract.js';
+import { loadavg } from 'node:os';
 import { decide } from '#placement/decide.js';
 import { predict } from '#placement/predict.js';
 import { orderQueue } from '#placement/queue.js';
 import { defaultSettings } from '#placement/setting-levels.js';
+import { printMemory, printTimes } from './decide/figures.js';
+import { inputsOf, type MakeInput, type Mix, NOW_MS, type Size } from './decide/inputs.js';
 
 /**
  * Times `decide` and `orderQueue` on a full machine: 8 devices, 64 residents, 500 models, 200 tickets, then four times
- * as many of each. Usage: `node dist/test/bench/decide.js [rounds]`. The budget is p99 ≤ 1 ms for the first.
+ * as many of each but the devices. Usage: `node --expose-gc dist/test/bench/decide.js [rounds]`. The budget is p99 ≤ 1 ms
+ * for the first.
  */
-interface Size {
-  readonly devices: number;
-  readonly residents: number;
-  readonly models: number;
-  readonly tickets: number;
-}
+const MIXES: readonly (readonly [string, Mix])[] = [
+  ['the state as it was', { busyPercent: 25, anyPlace: false, afterEvent: false }],
+  ['a new state each time', { busyPercent: 25, anyPlace: false, afterEvent: true }],
+  ['60 % busy, anywhere in the queue', { busyPercent: 60, anyPlace: true, afterEvent: true }],
+];
 
-const NOW_MS = Date.parse('2026-01-02T03:04:05Z');
-const WORKER = workerId('bench');
-const at = (secondsAgo: number): string => new Date(NOW_MS - secondsAgo * 1000).toISOString();
-
-/** A small generator, so that every run times the same inputs. */
-function numbers(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-}
-
-const geometryOf = (blocks: number, moe: boolean): Geometry => ({
-  architecture: 'llama',
-  kind: 'chat',
-  trainedContextTokens: 131_072,
-  embeddingLength: 4096,
-  vocabularyTokens: 128_000,
-  parameters: 8e9,
-  blocks: Array.from({ length: blocks }, () => ({
-    alwaysBytes: 100 * MIB,
-    expertBytes: moe ? 400 * MIB : 0,
-    cache: { kind: 'attention', kvHeads: 8, keyLength: 128, valueLength: 128 },
-  })),
-  tokenEmbeddingBytes: 500 * MIB,
-  outputBytes: 500 * MIB,
-  tiedOutput: false,
-  otherBytes: MIB,
-  expertCount: moe ? 64 : 0,
-  expertUsedCount: moe ? 4 : 0,
-  hasChatTemplate: true,
-});
-
-const key = (i: number): ModelKey => modelKey(`vendor/model-${i}`);
-
-const modelOf = (i: number): FoundModel => ({
-  modelKey: key(i),
-  aliases: [],
-  root: 'models',
-  path: `model-${i}`,
-  kind: 'chat',
-  framework: 'gguf',
-  artifacts: ['F16', 'Q8_0', 'Q4_K_M'].map((label, q) => ({
-    label,
-    files: [{ name: `${label}.gguf`, bytes: GIB }],
-    complete: true,
-    geometry: geometryOf(48 - 8 * q, i % 5 === 0),
-  })),
-});
-
-const contractOn = (device: DeviceId): Contract => ({
-  kind: 'chat',
-  engine: { kind: 'llama-server', build: 'b1' },
-  rung: 'gpu-only',
-  contextTokens: 8192,
-  slots: 1,
-  kvType: 'f16',
-  gpuLayers: 49,
-  cpuMoeLayers: 0,
-  microBatch: 512,
-  flashAttention: true,
-  threads: 4,
-  devices: [device],
-});
-
-function historyOf(i: number, device: DeviceId): PairHistory {
-  const klass = placementClassOf('F16', contractOn(device));
-  const value = {
-    class: klass,
-    residentId: 'r',
-    byDevice: [
-      {
-        deviceId: device,
-        weightsBytes: 5 * GIB,
-        kvBytes: GIB,
-        computeBytes: 300 * MIB,
-        processBytes: 400 * MIB,
-      },
-      { deviceId: RAM, weightsBytes: 500 * MIB, kvBytes: 0, computeBytes: 20 * MIB, processBytes: 200 * MIB },
-    ],
-    hostAnonymousBytes: 300 * MIB,
-    hostResidentBytes: GIB,
-    seconds: 12,
-    predictedByDevice: [],
-  };
-  return {
-    ...initialHistory(WORKER, key(i)),
-    measured: new Map([[classKey(klass), { value, eventId: `event-${i}`, at: at(1000 + i) }]]),
-    loadSeconds: new Map([[classKey(klass), [11, 12, 13]]]),
-  };
-}
-
-function callsOf(i: number, next: (below: number) => number): CallHistory {
-  const arrivals = Array.from({ length: 64 }, () => NOW_MS - next(7_200_000)).sort((a, b) => a - b);
-  return {
-    ...initialCalls(key(i)),
-    arrivalsMs: arrivals,
-    firstArrivalMs: arrivals[0] ?? NOW_MS,
-    calls: 64,
-    finished: Array.from({ length: 20 }, () => ({
-      receivedAtMs: NOW_MS,
-      promptTokens: 500 + next(4000),
-      outputTokens: 100 + next(400),
-      promptMsPerToken: 0.5,
-      decodeMsPerToken: 20,
-      waitSeconds: next(5),
-    })),
-  };
-}
-
-function residentOf(i: number, device: DeviceId, bytes: number): Resident {
-  return {
-    residentId: residentId(`resident-${i}`),
-    decisionId: decisionId(`decision-${i}`),
-    modelKey: key(i),
-    artifact: 'F16',
-    rung: 'gpu-only',
-    ask: { context: 'auto', kvType: 'f16', slots: 1 },
-    contract: contractOn(device),
-    kind: 'chat',
-    need: [{ deviceId: device, term: 'weights', bytes, basis: 'measured' }],
-    phase: 'ready',
-    measured: {
-      byDevice: [{ deviceId: device, weightsBytes: bytes, kvBytes: 0, computeBytes: 0, processBytes: 0 }],
-      hostAnonymousBytes: 300 * MIB,
-      hostResidentBytes: GIB,
-      contextTokens: 8192,
-      slots: 1,
-    },
-    decidedAt: at(5000),
-    readyAt: at(4900 - i),
-  };
-}
-
-function inputsOf(size: Size, rounds: number): readonly PlacementInput[] {
-  const next = numbers(7);
-  const cards = Array.from({ length: size.devices }, (_, i) => deviceId(`gpu-${i}`));
-  const card = (i: number): DeviceId => cards[i % cards.length] ?? RAM;
-  const perCard = Math.ceil(size.residents / size.devices);
-  const residents = Array.from({ length: size.residents }, (_, i) =>
-    residentOf(i, card(i), Math.floor((78 * GIB) / perCard) - next(64) * MIB),
-  );
-  const activity = new Map(
-    residents.map((r): [typeof r.residentId, ResidentActivity] => [
-      r.residentId,
-      next(4) === 0
-        ? { callsInFlight: 1, freeInSeconds: next(30) }
-        : { callsInFlight: 0, lastCallEndedAtMs: NOW_MS - next(4e6) },
-    ]),
-  );
-  const worker: WorkerState = {
-    ...initialWorker(WORKER),
-    registered: true,
-    name: 'bench',
-    engines: [
-      { kind: 'llama-server', version: '1', build: 'b1', capabilities: ['chat', 'gpu', 'moe-split'] },
-    ],
-    devices: cards.map((id) => ({ deviceId: id, kind: 'cuda', name: 'card', totalBytes: 80 * GIB })),
-    ramBytes: 512 * GIB,
-    physicalCores: 64,
-    memoryBandwidth: { allGBps: 200, oneCoreGBps: 12 },
-    foreign: new Map([RAM, ...cards].map((id) => [id, 0])),
-    residents: new Map(residents.map((r) => [r.residentId, r])),
-  };
-  const histories = new Map(Array.from({ length: size.models }, (_, i) => [key(i), historyOf(i, card(i))]));
-  const calls = new Map(Array.from({ length: size.models }, (_, i) => [key(i), callsOf(i, next)]));
-  const queue = Array.from({ length: size.tickets }, (_, i): Ticket => ({
-    callId: callId(`call-${i}`),
-    modelKey: key(next(size.models)),
-    arrivedAtMs: NOW_MS - next(30_000),
-    arrival: i,
-    background: next(10) === 0,
-    promptTokens: next(3000),
-    maxTokens: 500,
-  }));
-  return Array.from({ length: rounds }, (_, round) => {
-    // The asker is the first in the queue, and cold: the decision that does the most work.
-    const asked = size.residents + next(size.models - size.residents);
-    const ticket: Ticket = {
-      callId: callId('asker'),
-      modelKey: key(asked),
-      arrivedAtMs: NOW_MS,
-      arrival: -1,
-      background: false,
-      promptTokens: next(20_000),
-    };
-    const model = modelOf(asked);
-    return {
-      worker,
-      model,
-      history:
-        round % 2 === 0
-          ? (histories.get(key(asked)) ?? initialHistory(WORKER, key(asked)))
-          : initialHistory(WORKER, key(asked)),
-      otherHistories: histories,
-      calls,
-      activity,
-      settings: defaultSettings,
-      ask: { context: 'auto', kvType: 'f16', slots: 1 },
-      cause: { kind: 'call', callId: ticket.callId },
-      ticket,
-      queue: [ticket, ...queue],
-      unprojectable: new Set<string>(),
-      basedOn: [{ stream: 'worker-bench', revision: 1 }],
-      decisionId: decisionId(`d-${round}`),
-      residentId: residentId(`r-${round}`),
-      nowMs: NOW_MS,
-    };
-  });
-}
-
-function time(label: string, runs: readonly (() => unknown)[]): void {
-  const cpuFrom = process.cpuUsage();
-  const took = runs.map((run) => {
-    const from = performance.now();
-    run();
-    return performance.now() - from;
-  });
-  const cpu = process.cpuUsage(cpuFrom);
-  const cpuMs = ((cpu.user + cpu.system) / 1000 / runs.length).toFixed(3);
-  const sorted = took.sort((a, b) => a - b);
-  const p = (share: number): string =>
-    (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0).toFixed(3);
-  console.log(
-    `${label.padEnd(44)} p50 ${p(0.5)} ms   p99 ${p(0.99)} ms   mean CPU ${cpuMs} ms   ${runs.length} runs`,
-  );
-}
+const timed = (make: MakeInput) => ({ make, run: decide });
 
 function bench(name: string, size: Size, rounds: number): void {
-  const inputs = inputsOf(size, rounds);
-  for (const input of inputs.slice(0, 200)) decide(input);
-  const kinds = new Map<string, number>();
-  for (const input of inputs) {
-    const { kind } = decide(input);
-    kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+  console.log(name);
+  for (const [mixName, mix] of MIXES) {
+    const inputs = inputsOf(size, rounds, mix);
+    const kinds = new Map<string, number>();
+    for (const make of inputs) {
+      const { kind } = decide(make());
+      kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
+    }
+    printTimes(`  decide: ${mixName}`, inputs.map(timed));
+    console.log(`    outcomes: ${[...kinds].map(([kind, n]) => `${kind} ${n}`).join(', ')}`);
+    printMemory('  memory', inputs.map(timed));
   }
-  time(
-    `${name}: decide`,
-    inputs.map((input) => () => decide(input)),
-  );
-  console.log(`  outcomes: ${[...kinds].map(([kind, n]) => `${kind} ${n}`).join(', ')}`);
-  const [first] = inputs;
-  if (!first) return;
+  const [make] = inputsOf(size, 1, MIXES[0]![1]);
+  const first = make!();
   const view = { ...first, histories: first.otherHistories };
   const predictions = new Map(first.queue.map((t) => [t.callId, predict(t, view)]));
-  time(
-    `${name}: predict the whole queue`,
-    Array.from({ length: 100 }, () => () => first.queue.map((t) => predict(t, view))),
+  const repeated = (times: number, run: () => unknown) =>
+    Array.from({ length: times }, () => ({ make: () => undefined, run }));
+  printTimes(
+    '  predict the whole queue',
+    repeated(50, () => first.queue.map((t) => predict(t, view))),
   );
-  time(
-    `${name}: order the queue`,
-    Array.from({ length: 300 }, () => () => orderQueue(first.queue, predictions, NOW_MS, defaultSettings)),
+  printTimes(
+    '  order the queue',
+    repeated(100, () => orderQueue(first.queue, predictions, NOW_MS, defaultSettings)),
   );
 }
 
 const rounds = Number(process.argv[2] ?? 2000);
-const full: Size = { devices: 8, residents: 64, models: 500, tickets: 200 };
-bench('8 devices, 64 residents, 500 models', full, rounds);
-bench('4 times as many', { devices: 8, residents: 256, models: 2000, tickets: 800 }, Math.ceil(rounds / 4));
+const load = loadavg()
+  .map((n) => n.toFixed(1))
+  .join(', ');
+console.log(`load averages of this machine: ${load}`);
+bench(
+  '8 devices, 64 residents, 500 models, 200 tickets',
+  { devices: 8, residents: 64, models: 500, tickets: 200 },
+  rounds,
+);
+bench(
+  '8 devices, 256 residents, 2,000 models, 800 tickets',
+  { devices: 8, residents: 256, models: 2000, tickets: 800 },
+  Math.ceil(rounds / 4),
+);

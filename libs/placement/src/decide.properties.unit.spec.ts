@@ -9,7 +9,8 @@ import type { PlacementInput } from './contract.js';
 import { decide } from './decide.js';
 import { acceleratorsOf, roomOf } from './room.js';
 import { placementPlanStillStands } from './still-stands.js';
-import { placementInput, reversedMap, RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
+import { evictingInput, placementInput, reversedMap, RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
+import { decidedOf } from './testing/factories.js';
 
 vi.setConfig({ testTimeout: TIMEOUT_MS });
 const runs = { numRuns: RUNS };
@@ -34,20 +35,28 @@ const devicesOf = (worker: WorkerState): readonly DeviceId[] => [RAM, ...acceler
 /** Runs a check on every input that comes to a decision, and sees that enough of them do. */
 function whenDecided(check: (data: PlacementDecidedData, given: PlacementInput) => void): void {
   let decided = 0;
-  let evicting = 0;
   fc.assert(
     fc.property(placementInput, (given) => {
       const outcome = decide(given);
       if (outcome.kind !== 'decided') return;
       decided += 1;
-      if (outcome.data.victims.length > 0) evicting += 1;
       check(outcome.data, given);
     }),
     runs,
   );
   expect(decided).toBeGreaterThan(RUNS / 10);
-  // Few runs may draw none.
-  if (RUNS >= 1000) expect(evicting).toBeGreaterThan(RUNS / 50);
+}
+
+/** The same on inputs that are made so that the newcomer fits, and not without an eviction. */
+function whenEvicting(check: (data: PlacementDecidedData, given: PlacementInput) => void): void {
+  fc.assert(
+    fc.property(evictingInput, (given) => {
+      const data = decidedOf(decide(given));
+      expect(data.victims.length).toBeGreaterThan(0);
+      check(data, given);
+    }),
+    runs,
+  );
 }
 
 describe('whatever the state, a decision', () => {
@@ -105,13 +114,15 @@ describe('whatever the state, a decision', () => {
   });
 
   it('takes no victim without need: without any one of them it does not fit', () => {
-    whenDecided((data, { worker }) => {
+    const check = (data: PlacementDecidedData, { worker }: PlacementInput): void => {
       const victims = data.victims.map((v) => v.residentId);
       for (const spared of victims) {
         const others = victims.filter((id) => id !== spared);
         expect(devicesOf(worker).some((device) => lacks(worker, data, others, device) > 0)).toBe(true);
       }
-    });
+    };
+    whenDecided(check);
+    whenEvicting(check);
   });
 
   it('takes no victim that a call ahead in the queue needs next', () => {
@@ -163,9 +174,9 @@ describe('whatever the state, a decision', () => {
   });
 
   it('falls when a victim left or the model was placed meanwhile', () => {
-    whenDecided((data, { worker }) => {
+    whenEvicting((data, { worker }) => {
       const [victim] = data.victims;
-      if (!victim) return;
+      if (!victim) throw new Error('a victim was to be drawn');
       const residents = new Map(worker.residents);
       residents.delete(victim.residentId);
       expect(placementPlanStillStands(data, { ...worker, residents })).toBe(false);

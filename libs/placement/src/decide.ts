@@ -1,5 +1,6 @@
 import type { Considered, PlacementDecidedData, Victim } from '#domain/events/worker-events.js';
 import type { ModelKey } from '#domain/ids.js';
+import { RUNGS } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { approvedArtifacts, whyNotReusable } from './ask.js';
 import { compareText, residentsOfModel } from './charges.js';
@@ -10,7 +11,7 @@ import { ladderOf, type NotOffered, type Pins } from './ladder.js';
 import { clip, consideredOf, type Verdict } from './plan.js';
 import { isOverdue, waitedSeconds } from './queue.js';
 import { type Admitted, rank } from './rank.js';
-import { refusalOf, refused, waitOrTimeOut } from './refuse.js';
+import { refusalOf, refused, waitOrTimeOut, withEveryRung } from './refuse.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
 import { workingOf } from './working.js';
 
@@ -54,7 +55,15 @@ export function decide(input: PlacementInput): PlacementOutcome {
     const label = `${model.modelKey} (${first.shape.artifact.label}, ${first.shape.rung})`;
     return waitOrTimeOut(snapshot, considered(), `${label} ${first.reason}`, seconds);
   }
-  return refusalOf(snapshot, considered(), verdicts, notOffered);
+  return refusalOf(snapshot, considered(), verdicts, notOffered, () => otherwise(input));
+}
+
+/** Only when a call is refused: what it would get with every rung allowed. */
+function otherwise(input: PlacementInput): string {
+  if (!input.ask.allowedRungs) return '';
+  const snapshot = snapshotOf({ ...input, ask: { ...input.ask, allowedRungs: RUNGS } });
+  const { verdicts } = lookAtAll(snapshot, false);
+  return withEveryRung(snapshot, rank(admittedOf(verdicts), input.settings)[0], verdicts);
 }
 
 const admittedOf = (verdicts: readonly Verdict[]): readonly Admitted[] =>

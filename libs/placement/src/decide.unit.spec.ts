@@ -384,6 +384,39 @@ describe('files and engines at fault', () => {
   });
 });
 
+describe('a rung that the worker does not have', () => {
+  it('is refused with what it takes elsewhere, what is free there, and how to have it', () => {
+    const outcome = decide(
+      input(B, {
+        worker: worker({ ramMax: 500 * MIB }),
+        history: measuredB,
+        ask: ask({ allowedRungs: ['gpu-only'] }),
+      }),
+    );
+    expect(outcome).toMatchObject({ kind: 'refused', error: { code: 'model_cannot_fit' } });
+    expect(outcome).toHaveProperty(
+      'error.message',
+      'tiny/b has no way to be placed on box: gpu-only: the worker has no accelerator. ' +
+        'F16 would fit box as ram-only, with 100.0 MiB of RAM (500.0 MiB are free): ' +
+        'leave the rung out of the call, or allow it in the settings.',
+    );
+  });
+
+  it('says what it lacks there when that would not do either', () => {
+    const outcome = decide(
+      input(B, {
+        worker: worker({ ramMax: 50 * MIB }),
+        history: measuredB,
+        ask: ask({ allowedRungs: ['gpu-only'] }),
+      }),
+    );
+    expect(outcome).toHaveProperty(
+      'error.message',
+      expect.stringMatching(/As ram-only it needs 84.0 MiB of RAM, and its limit set at start is 50.0 MiB/),
+    );
+  });
+});
+
 describe('a plan that failed before', () => {
   const failedWith = (cls: string, secondsAgo: number, roomBytes = 500 * MIB) => {
     const plan = { modelKey: modelKey(B), artifact: 'F16', contract: contract({ threads: 3 }) };

@@ -1,5 +1,7 @@
 import type { Considered, PlacementRefusedData } from '#domain/events/worker-events.js';
 import { berthError, type ErrorCode, ERROR_CODES } from '#domain/errors.js';
+import { type DeviceId, RAM } from '#domain/ids.js';
+import { formatBytes } from '#domain/units.js';
 import type { PlacementOutcome } from './contract.js';
 import { clip, type Verdict } from './plan.js';
 import type { NotOffered } from './ladder.js';
@@ -67,12 +69,16 @@ export function waitOrTimeOut(
   };
 }
 
-/** Nothing can be placed and nothing is waited for: the most telling reason, that of the best artifact first. */
+/**
+ * Nothing can be placed and nothing is waited for: the most telling reason, that of the best artifact first.
+ * @param otherwise what could be had if every rung were allowed, and how to ask for it; asked when none is offered
+ */
 export function refusalOf(
   snapshot: Snapshot,
   considered: readonly Considered[],
   verdicts: readonly Verdict[],
   notOffered: readonly NotOffered[],
+  otherwise: () => string,
 ): PlacementOutcome {
   const { model, worker } = snapshot.input;
   const failed = verdicts.filter((v) => v.kind === 'failed');
@@ -96,13 +102,41 @@ export function refusalOf(
     const text = `${model.modelKey} (${broken.artifact.label}) cannot be loaded on ${worker.name}: ${broken.reason}`;
     return refused(snapshot, considered, broken.terminal, text);
   }
-  const reasons = [...new Set(notOffered.map((n) => `${n.rung}: ${n.reason}`))].join('; ');
+  const { allowedRungs } = snapshot.input.ask;
+  const told = notOffered.filter((n) => allowedRungs?.includes(n.rung) ?? true);
+  const reasons = [...new Set(told.map((n) => `${n.rung}: ${n.reason}`))].join('; ');
   return refused(
     snapshot,
     considered,
     'model_cannot_fit',
-    `${model.modelKey} has no way to be placed on ${worker.name}: ${reasons}`,
+    `${model.modelKey} has no way to be placed on ${worker.name}: ${reasons}.${otherwise()}`,
   );
+}
+
+/** What comes of a model when every rung may be used, in words that end a refusal; nothing when no rung was ruled out. */
+export function withEveryRung(
+  snapshot: Snapshot,
+  best: Extract<Verdict, { kind: 'admitted' }> | undefined,
+  verdicts: readonly Verdict[],
+): string {
+  const { worker } = snapshot.input;
+  const ways = 'leave the rung out of the call, or allow it in the settings';
+  if (best) {
+    const { rung, artifact } = best.plan.shape;
+    const figures = [...best.plan.asked]
+      .filter(([, bytes]) => bytes > 0)
+      .map(
+        ([id, bytes]) => `${formatBytes(bytes)} of ${id === RAM ? 'RAM' : id} (${freeText(snapshot, id)})`,
+      );
+    return ` ${artifact.label} would fit ${worker.name} as ${rung}, with ${figures.join(' and ')}: ${ways}.`;
+  }
+  const [next] = verdicts.filter((v) => v.kind === 'blocked' || v.kind === 'never');
+  return next ? ` As ${next.shape.rung} it ${next.reason}.` : '';
+}
+
+function freeText(snapshot: Snapshot, deviceId: DeviceId): string {
+  const bytes = snapshot.rooms.get(deviceId)?.roomBytes;
+  return bytes === undefined ? 'its room is unknown' : `${formatBytes(bytes)} are free`;
 }
 
 function cannotFit(snapshot: Snapshot, verdict: Extract<Verdict, { kind: 'never' }>): string {

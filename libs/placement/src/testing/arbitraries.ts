@@ -12,11 +12,14 @@ import {
   attention,
   BUILT_IN,
   calls,
+  contract,
   geometry,
   input,
   LLAMA_SERVER,
+  measuredHistory,
   model,
   NOW_MS,
+  ramBytes,
   resident,
   residents,
   ticket,
@@ -172,6 +175,47 @@ export const placementInput: fc.Arbitrary<PlacementInput> = fc
       ),
       ticket: asker,
       queue,
+    });
+  });
+
+/** What the newcomer of `evictingInput` takes, measured. */
+const NEWCOMER_BYTES = 100 * MIB;
+
+/**
+ * A machine without cards whose residents may all go, with less room than the newcomer takes, and enough of it when they
+ * are gone: it is always placed, and never without an eviction.
+ */
+export const evictingInput: fc.Arbitrary<PlacementInput> = fc
+  .record({
+    mib: fc.array(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 12 }),
+    roomMib: fc.integer({ min: 0, max: 99 }),
+    idle: fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 12, maxLength: 12 }),
+    evictionOrder: fc.constantFrom(...EVICTION_ORDERS),
+  })
+  .map(({ mib, roomMib, idle, evictionOrder }) => {
+    // What is missing to the newcomer's need is held by the first.
+    const others = mib.slice(1).reduce((sum, n) => sum + n, 0);
+    const first = Math.max(mib[0] ?? 1, 100 - roomMib - others);
+    const held = [first, ...mib.slice(1)];
+    const list = held.map((n, i) =>
+      resident(`model-${i}`, { bytes: n * MIB, residentId: residentId(`resident-${i}`) }),
+    );
+    const plan = contract({ contextTokens: 8192, threads: 15 });
+    return input(ASKER, {
+      worker: worker({
+        ramMax: (held.reduce((sum, n) => sum + n, 0) + roomMib) * MIB,
+        physicalCores: 16,
+        residents: residents(...list),
+      }),
+      ask: ask({ context: 8192 }),
+      history: measuredHistory(ASKER, plan, [ramBytes(NEWCOMER_BYTES)]),
+      settings: { ...defaultSettings, evictionOrder },
+      activity: new Map(
+        list.map((r, i) => [
+          r.residentId,
+          { callsInFlight: 0, lastCallEndedAtMs: NOW_MS - (idle[i] ?? 0) * 1000 },
+        ]),
+      ),
     });
   });
 
