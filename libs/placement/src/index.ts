@@ -12,6 +12,7 @@ export * from './ladder.js';
 export * from './loss.js';
 export * from './model-name.js';
 export * from './need.js';
+export * from './pass.js';
 export * from './predict.js';
 export * from './process-figures.js';
 export * from './queue.js';

@@ -93,17 +93,53 @@ export function predict(
   };
 }
 
+/** The soonest over the workers that could serve it. */
+export function soonest(
+  ticket: Pick<Ticket, 'modelKey' | 'promptTokens' | 'maxTokens'>,
+  views: Iterable<PredictionView>,
+): Prediction | undefined {
+  let best: Prediction | undefined;
+  for (const view of views) {
+    const one = predict(ticket, view);
+    if (!best || one.readyInSeconds + one.loadSeconds < best.readyInSeconds + best.loadSeconds) best = one;
+  }
+  return best;
+}
+
+/** A call that is served now. */
+export interface Ongoing {
+  readonly startedAtMs: number;
+  readonly promptTokens: number;
+  readonly maxTokens?: number;
+}
+
+/** When the last of a resident's calls is predicted to end, by the medians of its model; unknown without a history. */
+export function freeInSeconds(
+  calls: CallHistory | undefined,
+  ongoing: Iterable<Ongoing>,
+  nowMs: number,
+): number | undefined {
+  let free = 0;
+  for (const call of ongoing) {
+    const seconds = outputSeconds(ratesOf(calls), call);
+    if (seconds === undefined) return undefined;
+    free = Math.max(free, seconds - (nowMs - call.startedAtMs) / 1000);
+  }
+  return free;
+}
+
 function slotFreeInSeconds(resident: Resident, activity: ReadonlyMap<ResidentId, ResidentActivity>): number {
   const now = activity.get(resident.residentId);
   return now && now.callsInFlight >= resident.contract.slots ? (now.freeInSeconds ?? 0) : 0;
 }
 
-function remainingLoad(resident: Resident, view: PredictionView): number {
+/** What is left of a resident's load; all of it as long as it has not begun. */
+export function remainingLoad(resident: Resident, view: Pick<PredictionView, 'histories' | 'nowMs'>): number {
   const history = view.histories.get(resident.modelKey);
   const weights = resident.need.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0);
   const { seconds } = loadSeconds(history, placementClassOf(resident.artifact, resident.contract), weights);
-  const startedMs = Date.parse(resident.loadStartedAt ?? resident.decidedAt);
-  return Math.max(0, seconds - Math.max(0, (view.nowMs - startedMs) / 1000));
+  if (resident.loadStartedAt === undefined) return seconds;
+  return Math.max(0, seconds - Math.max(0, (view.nowMs - Date.parse(resident.loadStartedAt)) / 1000));
 }
 
 /** Median of the last 20 loads of any class; 0 when none was measured. */

@@ -1,5 +1,7 @@
 import { loadSecondsFrom, type Scenario } from '#placement/simulate/model.js';
 import type { SimulationResult } from '#placement/simulate/simulate.js';
+import { defaultSettings } from '#placement/setting-levels.js';
+import { overdueRule, type OverdueRule } from './overdue.js';
 
 /** What one run of one policy gave. Latencies are over the calls that were served: never read one without `refused`. */
 export interface Metrics {
@@ -19,6 +21,7 @@ export interface Metrics {
   readonly loadSeconds: number;
   /** Arrival to the beginning of the prompt. */
   readonly longestWaitSeconds: number;
+  readonly overdue: OverdueRule;
   /** Jain's index over the models' mean slowdown (time to output ÷ time alone): 1 when all fare alike. */
   readonly fairness: number;
   readonly decisions?: number;
@@ -56,6 +59,7 @@ export function metricsOf(scenario: Scenario, result: SimulationResult): Metrics
       0,
     ),
     longestWaitSeconds: longest,
+    overdue: overdueRule(scenario, result, defaultSettings.overdueAfterSeconds),
     fairness: jain([...slowdowns.values()].map(mean)),
   };
 }

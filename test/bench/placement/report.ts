@@ -59,6 +59,7 @@ const COLUMNS: readonly Column[] = [
   ['load s', (row) => over(row, (r) => r.metrics.loadSeconds).toFixed(0)],
   ['÷ bound', (row) => ratioOf(row).toFixed(2)],
   ['longest wait s', most((r) => r.metrics.longestWaitSeconds)],
+  ['past overdue', (row) => row.runs.reduce((sum, r) => sum + r.metrics.overdue.overtakes, 0).toFixed(0)],
   ['fairness', (row) => over(row, (r) => r.metrics.fairness).toFixed(2)],
   [
     'decision ms, mean / p99',

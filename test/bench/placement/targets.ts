@@ -11,7 +11,7 @@ export interface Verdict {
 }
 
 /** Boxes on which W1 must be served faster than by the others. */
-export const TARGET_HARDWARE: readonly HardwareName[] = ['48', '96', '192'];
+export const TARGET_HARDWARE: readonly HardwareName[] = ['48', '96', '192', '4x48', 'mixed'];
 
 /** What is to be reached on W1, and whether it is. */
 export function verdicts(runs: readonly Run[]): readonly Verdict[] {
@@ -54,16 +54,17 @@ export function verdicts(runs: readonly Run[]): readonly Verdict[] {
   });
 }
 
-/**
- * The overdue rule bounds every wait: from `overdueAfterSeconds` on a call is next, after those overdue before it. What
- * it then waits for is each of these in turn: their drain, and a load. So the bound is stated against `maxWaitSeconds`.
- */
+/** What the overdue rule promises is in `overdue.ts`; a wait of `maxWaitSeconds` would have been refused. */
 function longestWait(name: string, berth: Row): Verdict {
   const longest = Math.max(...berth.runs.map((r) => r.metrics.longestWaitSeconds));
+  const overtakes = berth.runs.reduce((sum, r) => sum + r.metrics.overdue.overtakes, 0);
+  const excess = Math.max(...berth.runs.map((r) => r.metrics.overdue.worstExcessSeconds));
   const { maxWaitSeconds } = defaultSettings;
   return {
-    what: `${name}: longest wait within ${maxWaitSeconds} s`,
-    figure: `${longest.toFixed(0)} s`,
-    met: longest <= maxWaitSeconds,
+    what: `${name}: longest wait within the overdue rule`,
+    figure:
+      `${longest.toFixed(0)} s, ${overtakes} loads ordered past an overdue call, ` +
+      (excess > 0 ? `${excess.toFixed(0)} s beyond what the rule allows` : 'no wait beyond what it allows'),
+    met: overtakes === 0 && excess <= 0 && longest <= maxWaitSeconds,
   };
 }

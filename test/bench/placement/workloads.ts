@@ -68,9 +68,9 @@ export function workload(name: WorkloadName, options: WorkloadOptions): Workload
     case 'W4':
       return embedThenChat(random, options);
     case 'W5':
-      return inTurn(name, 2, 45, random, options);
+      return inTurn(name, 2, 26, 45, random, options);
     case 'W6':
-      return inTurn(name, RING, 40, random, options);
+      return inTurn(name, RING, 18, 40, random, options);
   }
 }
 
@@ -171,11 +171,12 @@ export const RING = 5;
 function inTurn(
   name: string,
   count: number,
+  fileGb: number,
   everySeconds: number,
   random: Random,
   options: WorkloadOptions,
 ): Workload {
-  const models = Array.from({ length: count }, (_, i) => simModel(modelKey(`${name}-${i}`), 18));
+  const models = Array.from({ length: count }, (_, i) => simModel(modelKey(`${name}-${i}`), fileGb));
   const draw = random.fork('arrivals');
   const drafts: Draft[] = [];
   let at = 0;

@@ -1,13 +1,7 @@
-import { median } from '#domain/history/history.js';
 import type { CallHistory } from '#domain/calls/call-history.js';
 import type { ModelKey, ResidentId } from '#domain/ids.js';
 import type { ResidentActivity } from '#placement/contract.js';
-
-interface Ongoing {
-  readonly startedAtMs: number;
-  readonly promptTokens: number;
-  readonly maxTokens: number | undefined;
-}
+import { freeInSeconds, type Ongoing } from '#placement/predict.js';
 
 interface Resident {
   readonly modelKey: ModelKey;
@@ -42,7 +36,7 @@ export class Activity {
     const ongoing: Ongoing = {
       startedAtMs: this.#now(),
       promptTokens: call.promptTokens,
-      maxTokens: call.maxTokens,
+      ...(call.maxTokens === undefined ? {} : { maxTokens: call.maxTokens }),
     };
     resident.ongoing.add(ongoing);
     const { ongoing: set } = resident;
@@ -69,7 +63,7 @@ export class Activity {
     for (const id of ids) {
       const resident = this.#residents.get(id);
       if (!resident) continue;
-      const free = freeInSeconds(resident, historyOf(resident.modelKey), now);
+      const free = freeInSeconds(historyOf(resident.modelKey), resident.ongoing, now);
       all.set(id, {
         callsInFlight: resident.ongoing.size,
         ...(resident.lastCallEndedAtMs === undefined
@@ -80,20 +74,4 @@ export class Activity {
     }
     return all;
   }
-}
-
-/** When the last of the calls on it is predicted to end, by the medians of its model; unknown without a history. */
-function freeInSeconds(resident: Resident, history: CallHistory, nowMs: number): number | undefined {
-  if (resident.ongoing.size === 0) return 0;
-  const decode = median(history.finished.flatMap((call) => call.decodeMsPerToken ?? []));
-  const output = median(history.finished.flatMap((call) => call.outputTokens ?? []));
-  if (decode === undefined || output === undefined) return undefined;
-  const prompt = median(history.finished.flatMap((call) => call.promptMsPerToken ?? [])) ?? 0;
-  let free = 0;
-  for (const call of resident.ongoing) {
-    const tokens = Math.min(output, call.maxTokens ?? output);
-    const predictedMs = call.promptTokens * prompt + tokens * decode;
-    free = Math.max(free, (predictedMs - (nowMs - call.startedAtMs)) / 1000);
-  }
-  return free;
 }

@@ -2,9 +2,9 @@ import { type BerthError, berthError } from '#domain/errors.js';
 import type { CallId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import { formatSeconds } from '#domain/units.js';
 import type { Resident } from '#domain/worker/state.js';
-import type { Ticket } from '#placement/contract.js';
-import { predict, type Prediction } from '#placement/predict.js';
-import { isOverdue, orderQueue } from '#placement/queue.js';
+import { passQueue, type Turn } from '#placement/pass.js';
+import { type Prediction, soonest } from '#placement/predict.js';
+import { orderQueue } from '#placement/queue.js';
 import type { Drains } from '../agents/drains.js';
 import type { CallHistories } from '../fleet/call-histories.js';
 import type { Fleet } from '../fleet/fleet.js';
@@ -123,47 +123,50 @@ export class Admission {
   #pass(): void {
     const now = this.#o.now();
     const order = this.#ordered(now);
-    let foreground = order.filter((call) => !call.wanted.background).length;
-    for (const call of order) {
-      if (call.wanted.background && foreground > 0) continue;
-      const lease = this.#grant(call.wanted);
-      if (!lease) continue;
-      if (!call.wanted.background) foreground -= 1;
-      this.#admit(call, lease, now);
-    }
-    const waiting = order.filter((call) => this.#tickets.has(call));
-    this.#order = waiting;
-    const tickets = waiting.map((call) => call.ticket);
-    let heldBy: QueuedCall | undefined;
-    for (const [index, call] of waiting.entries()) {
-      call.place = index + 1;
-      this.#look(call, tickets, heldBy, foreground, now);
-      if (!this.#tickets.has(call)) continue;
-      call.firstPlace ??= this.#placeOf(call, now);
-      // Nothing is placed past a ticket that has waited too long: so every wait is bounded.
-      if (call.phase === 'waiting' && isOverdue(call.ticket, now, call.wanted.settings)) heldBy ??= call;
-      this.#expire(call, now);
-      if (this.#tickets.has(call)) call.tell();
-    }
+    this.#order = order;
+    passQueue<QueuedCall>(
+      order,
+      {
+        ticketOf: (call) => call.ticket,
+        settingsOf: (call) => call.wanted.settings,
+        grant: (call) => {
+          const lease = this.#grant(call.wanted);
+          if (lease) this.#admit(call, lease, now);
+          return lease !== undefined;
+        },
+        look: (call, turn, place) => {
+          if (!this.#tickets.has(call)) return 'settled';
+          call.place = place;
+          this.#look(call, turn, now);
+          if (!this.#tickets.has(call)) return 'settled';
+          call.firstPlace ??= this.#placeOf(call, now);
+          const { phase } = call;
+          this.#expire(call, now);
+          if (this.#tickets.has(call)) call.tell();
+          return phase === 'waiting' ? 'waits' : 'settled';
+        },
+      },
+      now,
+    );
   }
 
-  #look(
-    call: QueuedCall,
-    tickets: readonly Ticket[],
-    heldBy: QueuedCall | undefined,
-    foreground: number,
-    now: number,
-  ): void {
+  #look(call: QueuedCall, turn: Turn<QueuedCall>, now: number): void {
     const { wanted } = call;
     const there = this.#there(wanted);
     if (there) {
       this.#follow(call, there, now);
-    } else if (wanted.background && foreground > 0) {
-      call.enter('queued', `${foreground} foreground calls come first`, now);
-    } else if (heldBy) {
-      call.enter('queued', `an overdue call to ${heldBy.ticket.modelKey} comes first`, now);
-    } else {
-      this.#follow(call, this.#o.decider.evaluate(wanted, call.ticket, tickets), now);
+      return;
+    }
+    switch (turn.kind) {
+      case 'background':
+        call.enter('queued', `${turn.foreground} foreground calls come first`, now);
+        return;
+      case 'behind':
+        call.enter('queued', `an overdue call to ${turn.overdue.ticket.modelKey} comes first`, now);
+        return;
+      case 'decide':
+        this.#follow(call, this.#o.decider.evaluate(wanted, call.ticket, turn.queue), now);
+        return;
     }
   }
 
@@ -289,17 +292,17 @@ export class Admission {
   #predict(call: QueuedCall, now: number): Prediction | undefined {
     const { fleet, callHistories, activity } = this.#o;
     const { modelKey } = call.ticket;
-    const [id] = fleet.models.get(modelKey)?.workers ?? [];
-    const worker = id === undefined ? undefined : fleet.worker(id);
-    if (!worker) return undefined;
     const mine = fleet.residentsOf(modelKey).map(({ resident }) => resident.residentId);
-    return predict(call.ticket, {
-      worker,
-      histories: fleet.histories(worker.workerId),
+    const shared = {
       calls: new Map([[modelKey, callHistories.get(modelKey)]]),
       activity: activity.snapshot(mine, (key) => callHistories.get(key)),
       nowMs: now,
-    });
+    };
+    const workers = (fleet.models.get(modelKey)?.workers ?? []).flatMap((id) => fleet.worker(id) ?? []);
+    return soonest(
+      call.ticket,
+      workers.map((worker) => ({ worker, histories: fleet.histories(worker.workerId), ...shared })),
+    );
   }
 
   #placeOf(call: QueuedCall, now: number): QueuePlace {

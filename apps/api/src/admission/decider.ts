@@ -15,6 +15,7 @@ import type { EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from '#placement/contract.js';
 import { placementPlanStillStands } from '#placement/still-stands.js';
+import { chooseWorker, offerOf } from '#placement/workers.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { AgentSessions } from '../agents/sessions.js';
@@ -103,8 +104,21 @@ export class Decider {
     if (connected.length === 0) return this.#nobody(key, have);
     if (!this.#read(key, connected, queue)) return { kind: 'queued', why: 'its history is being read' };
     const options = connected.map((worker) => this.#on(worker, wanted, ticket, queue));
-    const [best] = options.sort((a, b) => rank(a.outcome) - rank(b.outcome));
+    const best = this.#best(options);
     return best ? this.#follow(best, wanted) : this.#nobody(key, have);
+  }
+
+  /** What is there, then what comes, then the best offer, then what has to be waited for. */
+  #best(options: readonly OnWorker[]): OnWorker | undefined {
+    const [first] = [...options].sort((a, b) => rank(a.outcome) - rank(b.outcome));
+    if (first?.outcome.kind !== 'decided') return first;
+    const { fleet, now } = this.#o;
+    const offers = options.flatMap((option) => {
+      const { worker, outcome } = option;
+      if (outcome.kind !== 'decided') return [];
+      return [{ ...offerOf(worker, fleet.histories(worker.workerId), outcome.data, now()), option }];
+    });
+    return chooseWorker(offers)?.option;
   }
 
   #troubled(): void {
@@ -324,17 +338,15 @@ interface OnWorker {
     | { readonly kind: 'held'; readonly why: string; readonly inMs: number };
 }
 
-/** The best worker first: what is there, what comes, what is placed with the earliest output, what must be waited for. */
+/** What is there, what comes, what can be placed, what must be waited for. */
 function rank(outcome: OnWorker['outcome']): number {
   switch (outcome.kind) {
     case 'reuse':
       return 0;
     case 'join':
       return 1;
-    case 'decided': {
-      const { readyInSeconds = 1e6, outputSeconds = 0 } = outcome.data.predicted;
-      return 2 + Math.min(0.9, (readyInSeconds + outputSeconds) / 1e7);
-    }
+    case 'decided':
+      return 2;
     case 'deciding':
       return 3;
     case 'project':

@@ -9,10 +9,11 @@ import {
 } from '#domain/ids.js';
 import type { PlacementOutcome, ResidentActivity, Ticket } from '../contract.js';
 import { decide } from '../decide.js';
-import { outputSeconds, predict, type Prediction, ratesOf } from '../predict.js';
+import { passQueue, type Turn } from '../pass.js';
+import { freeInSeconds, type Prediction, soonest } from '../predict.js';
 import { isOverdue, orderQueue } from '../queue.js';
 import type { EffectiveSettings } from '../settings.js';
-import { chooseWorker } from '../workers.js';
+import { chooseWorker, offerOf } from '../workers.js';
 import { BerthBooks, simCallId } from './berth-books.js';
 import type { BerthFleet } from './berth-fleet.js';
 import type { CallOutcome, SimCall } from './model.js';
@@ -37,8 +38,6 @@ interface Placed {
   readonly resident: SimResident;
   readonly data: PlacementDecidedData;
 }
-
-type Decided = Extract<PlacementOutcome, { kind: 'decided' }>;
 
 /**
  * Drives `decide` and the queue over the modelled fleet as the api drives them over a real one: a call whose model has
@@ -109,9 +108,7 @@ export class BerthScheduler implements Scheduler {
       const models = new Set(this.#changed);
       this.#changedAll = false;
       this.#changed.clear();
-      const order = this.#ordered(settings);
-      const waiting = order.filter((call) => !this.#grant(call));
-      this.#look(waiting, all || waiting.length < order.length ? undefined : models);
+      this.#pass(this.#ordered(settings), all ? undefined : models);
     }
     return this.#nextDeadline().nextMs;
   }
@@ -147,20 +144,15 @@ export class BerthScheduler implements Scheduler {
     );
   }
 
-  /** The soonest over all boxes that could serve it. */
   #predict(ticket: Ticket): Prediction {
-    let best: Prediction | undefined;
-    for (let box = 0; box < this.#world.scenario.boxes.length; box++) {
-      const one = predict(ticket, {
-        worker: this.#books.worker(box),
-        histories: this.#books.histories(box),
-        calls: this.#books.calls,
-        activity: this.#activity(box, ticket.modelKey),
-        nowMs: this.#world.nowMs,
-      });
-      if (!best || one.readyInSeconds + one.loadSeconds < best.readyInSeconds + best.loadSeconds) best = one;
-    }
-    return best ?? { readyInSeconds: 0, loadSeconds: 0, resident: false };
+    const views = this.#world.scenario.boxes.map((_, box) => ({
+      worker: this.#books.worker(box),
+      histories: this.#books.histories(box),
+      calls: this.#books.calls,
+      activity: this.#activity(box, ticket.modelKey),
+      nowMs: this.#world.nowMs,
+    }));
+    return soonest(ticket, views) ?? { readyInSeconds: 0, loadSeconds: 0, resident: false };
   }
 
   #grant(call: SimCall): boolean {
@@ -173,25 +165,36 @@ export class BerthScheduler implements Scheduler {
     return false;
   }
 
-  /** @param only models whose tickets are looked at; undefined for all */
-  #look(waiting: readonly SimCall[], only: ReadonlySet<number> | undefined): void {
+  /** @param only models whose tickets need be looked at, unless a call is granted a slot; undefined for all */
+  #pass(order: readonly SimCall[], only: ReadonlySet<number> | undefined): void {
+    const { nowMs } = this.#world;
     const { settings } = this.#o;
+    const tickets = new Map(order.map((call) => [call, this.#ticket(call)]));
     const looked = new Set<number>();
-    const queue = waiting.map((call) => this.#ticket(call));
-    for (const [i, call] of waiting.entries()) {
-      const ticket = queue[i];
-      if (!ticket || this.#isComing(call.model)) continue;
-      const overdue = isOverdue(ticket, this.#world.nowMs, settings);
-      if (looked.has(call.model) || (only && !only.has(call.model) && !overdue)) continue;
-      looked.add(call.model);
-      const outcome = this.#decide(call, ticket, queue);
-      if (outcome?.kind === 'wait' && overdue) return;
-      if (outcome?.kind === 'decided' || outcome?.kind === 'refused') {
-        // The fleet or the queue is another now: everybody is looked at anew.
+    let granted = false;
+    const acts = {
+      ticketOf: (call: SimCall) => tickets.get(call) ?? this.#ticket(call),
+      settingsOf: () => settings,
+      grant: (call: SimCall) => {
+        const served = this.#grant(call);
+        granted ||= served;
+        return served;
+      },
+      look: (call: SimCall, turn: Turn<SimCall>) => {
+        if (turn.kind !== 'decide' || this.#isComing(call.model)) return 'settled';
+        const ticket = acts.ticketOf(call);
+        const skipped = only && !granted && !only.has(call.model) && !isOverdue(ticket, nowMs, settings);
+        // The next call of a model would find what its first one found.
+        if (looked.has(call.model) || skipped) return 'settled';
+        looked.add(call.model);
+        const outcome = this.#decide(call, ticket, turn.queue);
+        if (outcome?.kind === 'wait') return 'waits';
+        if (outcome?.kind !== 'decided' && outcome?.kind !== 'refused') return 'settled';
         this.#changedAll = true;
-        return;
-      }
-    }
+        return 'stop';
+      },
+    } as const;
+    passQueue(order, acts, nowMs);
   }
 
   /** A resident of the model loads, or serves with every slot taken. */
@@ -206,9 +209,12 @@ export class BerthScheduler implements Scheduler {
       box,
       outcome: this.#decideOn(box, call, ticket, queue),
     }));
-    const offers = outcomes.flatMap(({ box, outcome }) =>
-      outcome.kind === 'decided' ? [{ ...offerOf(this.#books.worker(box).name, outcome), box, outcome }] : [],
-    );
+    const offers = outcomes.flatMap(({ box, outcome }) => {
+      if (outcome.kind !== 'decided') return [];
+      const { data } = outcome;
+      const offer = offerOf(this.#books.worker(box), this.#books.histories(box), data, this.#world.nowMs);
+      return [{ ...offer, box, outcome }];
+    });
     const best = chooseWorker(offers);
     if (best) {
       this.#place(best.box, call.model, best.outcome.data);
@@ -273,10 +279,15 @@ export class BerthScheduler implements Scheduler {
 
   #activity(box: number, only?: ModelKey): ReadonlyMap<ResidentId, ResidentActivity> {
     const all = new Map<ResidentId, ResidentActivity>();
+    const { nowMs } = this.#world;
     for (const { resident, data } of this.#placed.values()) {
       if (resident.box !== box || (only !== undefined && data.modelKey !== only)) continue;
       if (resident.phase !== 'ready') continue;
-      const free = this.#freeInSeconds(resident, data.modelKey);
+      const ongoing = [...resident.running].map((call) => ({
+        startedAtMs: this.#world.beganMs(call) ?? nowMs,
+        promptTokens: call.promptTokens,
+      }));
+      const free = freeInSeconds(this.#books.calls.get(data.modelKey), ongoing, nowMs);
       all.set(data.residentId, {
         callsInFlight: resident.running.size,
         ...(resident.running.size === 0 ? { lastCallEndedAtMs: resident.usedMs } : {}),
@@ -284,20 +295,6 @@ export class BerthScheduler implements Scheduler {
       });
     }
     return all;
-  }
-
-  /** When the last of the calls on it is predicted to end, by the medians of its model. */
-  #freeInSeconds(resident: SimResident, key: ModelKey): number | undefined {
-    if (resident.running.size === 0) return 0;
-    const rates = ratesOf(this.#books.calls.get(key));
-    let free = 0;
-    for (const call of resident.running) {
-      const seconds = outputSeconds(rates, { promptTokens: call.promptTokens });
-      if (seconds === undefined) return undefined;
-      const begun = this.#world.beganMs(call) ?? this.#world.nowMs;
-      free = Math.max(free, seconds - (this.#world.nowMs - begun) / 1000);
-    }
-    return free;
   }
 
   #ticket(call: SimCall): Ticket {
@@ -316,18 +313,6 @@ export class BerthScheduler implements Scheduler {
     return this.#world.model(model).modelKey;
   }
 }
-
-const offerOf = (
-  name: string,
-  { data }: Decided,
-): { readonly name: string; readonly seconds?: number; readonly displaced: number } => {
-  const { readyInSeconds = 0, loadSeconds = 0, outputSeconds: output } = data.predicted;
-  return {
-    name,
-    displaced: data.victims.length,
-    ...(output === undefined ? {} : { seconds: readyInSeconds + loadSeconds + output }),
-  };
-};
 
 /** No engine is there to be asked for what a plan would take. */
 const NOTHING_PROJECTS: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true });

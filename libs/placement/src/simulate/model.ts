@@ -64,6 +64,8 @@ export interface LoadOutcome {
   readonly model: number;
   readonly box: number;
   readonly from: 'disk' | 'ram';
+  /** When a policy decided on it. */
+  readonly orderedMs: number;
   readonly startMs: number;
   readonly endMs: number;
   readonly fileBytes: number;

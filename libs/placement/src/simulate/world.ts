@@ -18,6 +18,7 @@ export interface SimResident {
   readonly model: number;
   readonly bytes: BytesByDevice;
   readonly slots: number;
+  readonly orderedMs: number;
   phase: 'planned' | 'loading' | 'ready' | 'gone';
   leaving: boolean;
   readyMs: number;
@@ -139,6 +140,7 @@ export class World {
       model: order.model,
       bytes: order.bytes,
       slots: order.slots,
+      orderedMs: this.nowMs,
       phase: 'planned',
       leaving: false,
       readyMs: 0,
@@ -270,6 +272,7 @@ export class World {
       model: resident.model,
       box,
       from,
+      orderedMs: resident.orderedMs,
       startMs: this.nowMs,
       endMs: this.nowMs + Math.max(1, Math.round(seconds * 1000)),
       fileBytes,
