@@ -3,6 +3,8 @@ import { APP_FILTER } from '@nestjs/core';
 import type { ViewsDb } from '#schema/connect.js';
 import { ACCESS_POLICY, type AccessPolicy } from './access/access-policy.js';
 import { AdminGuard } from './access/admin.guard.js';
+import { AccuracyController } from './accuracy/accuracy.controller.js';
+import { AccuracyRepository } from './accuracy/accuracy.repository.js';
 import { CallsController } from './calls/calls.controller.js';
 import { CallsRepository } from './calls/calls.repository.js';
 import { DecisionsController } from './decisions/decisions.controller.js';
@@ -29,6 +31,7 @@ export interface AdminParts {
 }
 
 const repositories = [
+  AccuracyRepository,
   CallsRepository,
   DecisionsRepository,
   EvictionsRepository,
@@ -54,6 +57,7 @@ export class AdminModule {
     return {
       module: AdminModule,
       controllers: [
+        AccuracyController,
         CallsController,
         DecisionsController,
         EvictionsController,

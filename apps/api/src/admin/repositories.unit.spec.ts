@@ -2,6 +2,8 @@ import 'reflect-metadata';
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import type { DB } from '#schema/db.types.js';
+import { AccuracyQuery } from './accuracy/accuracy.dto.js';
+import { accuracyPage } from './accuracy/accuracy.repository.js';
 import { CallsQuery } from './calls/calls.dto.js';
 import { callsPage } from './calls/calls.repository.js';
 import { DecisionsQuery } from './decisions/decisions.dto.js';
@@ -29,6 +31,16 @@ const db = new Kysely<DB>({
 const after = encodeCursor('1370');
 
 describe('the statements of the lists', () => {
+  it('accuracy: by model, worker, class and build, behind the last row of the page before', () => {
+    const cursor = encodeCursor('owner/model', 'w', 'F16|ram', 'build');
+    const query = Object.assign(new AccuracyQuery(), { model: 'owner/model', after: cursor, limit: 20 });
+    const { sql, parameters } = accuracyPage(db, query).compile();
+    expect(sql).toBe(
+      'select * from "views"."size_accuracy" where "model_key" = $1 and (model_key, worker_id, class_key, coalesce(engine_build, \'\')) > ($2, $3, $4, $5) order by "model_key", "worker_id", "class_key", coalesce(engine_build, \'\') limit $6',
+    );
+    expect(parameters).toEqual(['owner/model', 'owner/model', 'w', 'F16|ram', 'build', 21]);
+  });
+
   it('calls: by position, under the index of the model', () => {
     const query = Object.assign(new CallsQuery(), { model: 'owner/model', after, limit: 20 });
     const { sql, parameters } = callsPage(db, query).compile();

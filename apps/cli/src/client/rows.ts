@@ -72,6 +72,20 @@ export interface ModelRow {
   readonly residents: readonly { readonly phase: string; readonly contextTokens?: number }[];
 }
 
+export interface AccuracyRow {
+  readonly workerId: string;
+  readonly modelKey: string;
+  readonly artifact?: string;
+  readonly classKey: string;
+  readonly engineBuild?: string;
+  readonly loads: number;
+  /** Parts of what was measured. */
+  readonly meanError: number;
+  readonly worstError: number;
+  readonly mostAboveBytes: number;
+  readonly mostBelowBytes: number;
+}
+
 export interface CallRow {
   readonly callId: string;
   readonly modelKey: string;

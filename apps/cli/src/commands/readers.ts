@@ -1,10 +1,11 @@
 import { AdminClient, AdminRefusal } from '../client/admin-client.js';
 import { addressOf } from '../client/address.js';
 import { findCall } from '../client/find-call.js';
-import type { Health, ModelRow, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
+import type { AccuracyRow, Health, ModelRow, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
 import { parseArgs, type ParsedArgs } from '../args.js';
 import { loadSettings } from '../settings/load.js';
 import { UsageError } from '../usage-error.js';
+import { accuracyText } from '../views/accuracy-view.js';
 import { modelsText } from '../views/models-view.js';
 import { statusText } from '../views/status-view.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
@@ -27,12 +28,13 @@ const FLAGS_HELP = [
 const reader = (
   command: Omit<Command, 'run'>,
   words: number,
+  switches: Readonly<Record<string, 'switch'>>,
   read: (client: AdminClient, args: ParsedArgs) => Promise<{ text: string; json: unknown }>,
 ): Command => ({
   ...command,
   details: [...(command.details === undefined ? [] : [command.details, '']), FLAGS_HELP].join('\n'),
   run: async (argv) => {
-    const args = parseArgs(argv, FLAGS, command.name);
+    const args = parseArgs(argv, { ...FLAGS, ...switches }, command.name);
     if (args.words.length !== words) throw new UsageError(`Write \`berth ${command.usage}\``);
     const client = new AdminClient(addressOf(loadSettings(args.flags), flagText(args, 'url')));
     const { text, json } = await read(client, args);
@@ -49,6 +51,7 @@ const status = reader(
     group: 'look',
   },
   0,
+  {},
   async (client) => {
     const health = await client.get<Health>('/health');
     const [views, queue] = await Promise.all([
@@ -84,12 +87,18 @@ async function readViews(client: AdminClient) {
 const models = reader(
   {
     name: 'models',
-    usage: 'models [--json]',
+    usage: 'models [--accuracy] [--json]',
     summary: 'every model that can be called',
+    details: '--accuracy: how far predicted sizes were from measured ones, by model, class and engine build',
     group: 'look',
   },
   0,
-  async (client) => {
+  { accuracy: 'switch' },
+  async (client, args) => {
+    if (flagOn(args, 'accuracy')) {
+      const rows = await client.list<AccuracyRow>('/admin/accuracy', 10_000);
+      return { text: accuracyText(rows), json: rows };
+    }
     const models = await client.list<ModelRow>('/admin/models', 10_000);
     return { text: modelsText(models), json: models };
   },
@@ -104,6 +113,7 @@ const explain = reader(
     group: 'look',
   },
   1,
+  {},
   async (client, args) => {
     const callId = await findCall(client, args.words[0] ?? '');
     const answer = await client.get<{ text: string }>(`/admin/calls/${encodeURIComponent(callId)}/explain`);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DeviceRow, ModelRow, ResidentRow, WorkerRow } from '../client/rows.js';
+import { accuracyText } from './accuracy-view.js';
 import { modelsText } from './models-view.js';
 import { roomText, statusText } from './status-view.js';
 
@@ -193,5 +194,32 @@ describe('models', () => {
 
   it('say how to get one when there is none', () => {
     expect(modelsText([])).toMatch(/berth pull OWNER\/REPO/);
+  });
+});
+
+describe('the accuracy of sizes', () => {
+  it('shows mean and worst error by model, class and build, within 100 columns', () => {
+    const row = {
+      workerId: 'w',
+      modelKey: 'owner/a-model-with-a-rather-long-name-that-must-be-cut',
+      artifact: 'Q4_K_M',
+      classKey: 'Q4_K_M|ram|gl0|cm0|f16|ctx8192|np1|ub512|fa|built-in@3.21.1',
+      engineBuild: 'built-in@3.21.1',
+      loads: 12,
+      meanError: 0.0042,
+      worstError: 0.25,
+      mostAboveBytes: 3 * 1024 ** 2,
+      mostBelowBytes: 1024 ** 2,
+    };
+    const text = accuracyText([row, { ...row, mostAboveBytes: -1, mostBelowBytes: 5 * 1024 ** 2 }]);
+    expect(text).toContain('0.42 %');
+    expect(text).toContain('25.0 %');
+    expect(text).toContain('3.0 MiB above');
+    expect(text).toContain('5.0 MiB below');
+    expect(text.split('\n').every((line) => line.length <= 100)).toBe(true);
+  });
+
+  it('says when nothing was measured', () => {
+    expect(accuracyText([])).toContain('Nothing was loaded yet');
   });
 });
