@@ -11,6 +11,12 @@ import { isFinal, messageOf, refused, unavailable } from './log-failures.js';
 
 type Settle = (outcome: AppendOutcome) => void;
 
+/**
+ * The deadline on the wire is a time of the day, and the server holds it against its own clock: a writer whose clock is
+ * behind, or was set back, would have every append refused as too late. A server bounds an append by itself, too.
+ */
+const CLOCKS_DIFFER_MS = 86_400_000;
+
 /** Appends over one long call, each with a deadline of its own. Every append is answered exactly once, and never throws. */
 export class AppendChannel {
   readonly #client: LogClient;
@@ -48,7 +54,8 @@ export class AppendChannel {
           return;
         }
         pending.set(correlationId, settle);
-        open.write(batchMessage(correlationId, stream, events, expected, Date.now() + deadlineMs));
+        const until = Date.now() + deadlineMs + CLOCKS_DIFFER_MS;
+        open.write(batchMessage(correlationId, stream, events, expected, until));
       };
       const current = this.#client.currentBatchCall();
       if (current) send(current);
