@@ -48,6 +48,9 @@ function readWorkerId(home: string): WorkerId {
   return asWorkerId(readFileSync(file, 'utf8').trim());
 }
 
+/** How soon a weight file that was replaced or removed is noticed under its resident; a look is a stat per file. */
+const FILES_EVERY_MS = 500;
+
 /** Fewer new events than this are folded again faster than a snapshot is worth. */
 const SNAPSHOT_AFTER_EVENTS = 200;
 
@@ -167,10 +170,13 @@ async function start(): Promise<Running> {
   live = true;
   line.follow(fleet);
   executor.goLive();
+  const files = setInterval(() => executor.evictReplaced(), FILES_EVERY_MS);
+  files.unref();
 
   return {
     details: { workerId, engines: probed.map((e) => e.kind).join(','), models: catalog.count() },
     stop: async () => {
+      clearInterval(files);
       const giveUp = setTimeout(() => facts.close(), LAST_FACTS_MS);
       await executor.shutDown();
       clearTimeout(giveUp);

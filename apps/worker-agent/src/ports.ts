@@ -1,6 +1,7 @@
 import type { EngineOnWorker, LoadFailureClass, MeasuredMemory } from '#domain/events/worker-events.js';
 import type { ModelKey, ResidentId } from '#domain/ids.js';
 import type { Contract, DeviceBytes, EngineKind } from '#domain/placement-terms.js';
+import type { FileIdentity, FilesNow } from './engines/file-identity.js';
 
 /** Everything that an engine is started with. Nothing is left to the engine to choose. */
 export interface EnginePlan {
@@ -49,6 +50,8 @@ export interface RunningEngine {
   readonly pid: number;
   readonly pidStartTicks?: number;
   readonly port: number;
+  /** When it was spawned, ISO. */
+  readonly startedAt: string;
   readonly engine: { readonly kind: EngineKind; readonly version: string; readonly build: string };
   /** As started, secrets left out. */
   readonly arguments: readonly string[];
@@ -61,6 +64,8 @@ export interface RunningEngine {
   ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts>;
   /** From the engine's own figures and the operating system's. */
   measure(): Promise<MeasuredMemory>;
+  /** Whether the weight files still are those that it was started with. */
+  filesNow(): FilesNow;
   /** Requests that the engine works on now, as the engine says; undefined when it does not answer. */
   requestsInFlight(): Promise<number | undefined>;
   /** The engine's own way, then SIGTERM, then SIGKILL after 10 s. Resolves when the process is gone. */
@@ -84,6 +89,8 @@ export interface EngineStateFile {
   readonly files: readonly string[];
   readonly contract: Contract;
   readonly startedAt: string;
+  /** As they were when it was started; left out by agents that did not keep it. */
+  readonly loadedFiles?: readonly FileIdentity[];
 }
 
 /** One kind of engine. vLLM, SGLang and others come behind the same interface. */

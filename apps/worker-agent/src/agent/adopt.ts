@@ -5,10 +5,15 @@ import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import { bootId } from '#runtime/process-info.js';
 import type { Logger } from '#runtime/logger.js';
+import { markedProcesses } from '../engines/engine-family.js';
 import type { EngineStateFile, RunningEngine } from '../ports.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter } from './facts.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
+
+/** A killed process is gone within milliseconds; one that the kernel holds is not waited for without end. */
+const MOST_LOOKS = 100;
+const LOOK_MS = 20;
 
 export interface AdoptOptions {
   readonly home: string;
@@ -42,6 +47,7 @@ export async function adoptEngines(state: WorkerState, o: AdoptOptions): Promise
     await adoptOne(resident, engine, state, o);
     adopted.add(resident.residentId);
   }
+  await stopUnexplained(adopted, o);
   for (const resident of state.residents.values()) {
     if (adopted.has(resident.residentId) || resident.phase === 'planned') continue;
     await o.facts.worker(
@@ -58,22 +64,50 @@ async function adoptOne(
   state: WorkerState,
   o: AdoptOptions,
 ): Promise<void> {
-  o.loader.adoptEngine(engine);
+  const decision = state.openDecisions.get(resident.decisionId);
+  const stillLoads = resident.phase === 'loading' && decision !== undefined;
+  o.loader.adoptEngine(engine, stillLoads);
   await o.facts.worker(
     newId(),
     { type: 'ResidentAdopted', data: { residentId: resident.residentId, pid: engine.pid } },
     whyOfResident(resident, resident.decisionId),
   );
-  const decision = state.openDecisions.get(resident.decisionId);
-  if (resident.phase !== 'loading' || !decision) return;
+  if (!stillLoads) return;
   // It was loading when the agent before this one went: its end is told by this one, while others are served.
-  const startedMs = resident.loadStartedAt ? Date.parse(resident.loadStartedAt) : Date.now();
+  const agoMs = resident.loadStartedAt ? Math.max(0, Date.now() - Date.parse(resident.loadStartedAt)) : 0;
+  const startedMs = performance.now() - agoMs;
   void o.loader.finish(engine, decision.data, startedMs, whyOf(decision)).catch((error: unknown) => {
     o.log.error(
       { err: error, residentId: resident.residentId },
       'a load begun by an earlier agent could not be finished',
     );
   });
+}
+
+/**
+ * Engines without a state file that counts: their agent ended between starting one and saying so, or the disk was full,
+ * or what they forked outlived them. They are known by their mark, and hold room that nothing answers for.
+ */
+async function stopUnexplained(adopted: ReadonlySet<ResidentId>, o: AdoptOptions): Promise<void> {
+  const folder = join(o.home, 'engines');
+  for (let looks = 0; ; looks += 1) {
+    const left = markedProcesses(folder).filter((found) => !adopted.has(found.residentId as ResidentId));
+    if (left.length === 0) return;
+    if (looks === MOST_LOOKS) {
+      o.log.error({ pids: left.map(({ pid }) => pid) }, 'processes of lost engines cannot be ended');
+      return;
+    }
+    for (const { pid, residentId } of left) {
+      if (looks === 0)
+        o.log.warn({ residentId, pid }, 'a process of an engine that no log entry explains is ended');
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
 }
 
 export const stateFilePath = (home: string, id: ResidentId): string => join(home, 'engines', `${id}.json`);

@@ -28,12 +28,21 @@ export class Evictor {
   readonly #line: AgentLine;
   readonly #facts: FactWriter;
   readonly #log: Logger;
+  /** On this process's own clock: no drain is waited for beyond it. */
+  #latest = Number.POSITIVE_INFINITY;
+  readonly #hurried = new Set<() => void>();
 
   constructor(engines: RunningEngines, line: AgentLine, facts: FactWriter, log: Logger) {
     this.#engines = engines;
     this.#line = line;
     this.#facts = facts;
     this.#log = log;
+  }
+
+  /** The agent is to end: drains under way are waited for so long and no longer. */
+  hurry(ms: number): void {
+    this.#latest = performance.now() + ms;
+    for (const again of this.#hurried) again();
   }
 
   /** @returns false when it was given up; `EvictionFailed` says why. */
@@ -43,7 +52,9 @@ export class Evictor {
     // A second try after a failed one is another eviction: the id must not be that of the first.
     const attempt = why.causationId;
     const named = { residentId: id, reason, ...(decisionId ? { decisionId } : {}) };
-    const started = Date.now();
+    // Not the clock of the wall, which may be set back while calls are waited for.
+    const started = performance.now();
+    const passedSeconds = () => (performance.now() - started) / 1000;
     const begun = await this.#facts.worker(
       derivedId('EvictionStarted', id, attempt),
       { type: 'EvictionStarted', data: named },
@@ -59,8 +70,8 @@ export class Evictor {
         const holders = this.#line.waitingFor(id, since).length;
         const message =
           holders > 0
-            ? `${holders} api process(es) still had calls on ${resident.modelKey} after ${Math.round((Date.now() - started) / 1000)} s.`
-            : `${resident.modelKey} was still serving after ${Math.round((Date.now() - started) / 1000)} s.`;
+            ? `${holders} api process(es) still had calls on ${resident.modelKey} after ${Math.round(passedSeconds())} s.`
+            : `${resident.modelKey} was still serving after ${Math.round(passedSeconds())} s.`;
         await this.#facts.worker(
           derivedId('EvictionFailed', id, attempt),
           { type: 'EvictionFailed', data: { ...named, why: 'busy', message } },
@@ -87,7 +98,7 @@ export class Evictor {
       derivedId('ResidentEvicted', id),
       {
         type: 'ResidentEvicted',
-        data: { ...named, freed: heldBytes(resident), seconds: (Date.now() - started) / 1000 },
+        data: { ...named, freed: heldBytes(resident), seconds: passedSeconds() },
       },
       why,
     );
@@ -97,16 +108,16 @@ export class Evictor {
   /** Resolves true when every api has let go and the engine is idle; false at the deadline. */
   async #drained(id: ResidentId, since: number, deadline: number): Promise<boolean> {
     if (!(await this.#released(id, since, deadline))) return false;
-    let answeredAt = Date.now();
+    let answeredAt = performance.now();
     for (;;) {
       const engine = this.#engines.get(id);
       if (!engine) return true;
       const busy = await engine.requestsInFlight();
       if (busy === 0) return true;
-      if (busy !== undefined) answeredAt = Date.now();
+      if (busy !== undefined) answeredAt = performance.now();
       // An engine that has stopped answering holds no call that could still end well.
-      else if (Date.now() - answeredAt > SILENT_ENGINE_MS) return true;
-      if (Date.now() >= deadline) return false;
+      else if (performance.now() - answeredAt > SILENT_ENGINE_MS) return true;
+      if (performance.now() >= Math.min(deadline, this.#latest)) return false;
       await new Promise((resolve) => setTimeout(resolve, ASK_ENGINE_MS));
     }
   }
@@ -115,15 +126,20 @@ export class Evictor {
     return new Promise((resolve) => {
       const settle = (value: boolean) => {
         unwatch();
+        this.#hurried.delete(wait);
         clearTimeout(timer);
         resolve(value);
       };
-      const timer = setTimeout(
-        () => {
-          settle(this.#line.isDrained(id, since));
-        },
-        Math.max(0, deadline - Date.now()),
-      );
+      let timer: NodeJS.Timeout | undefined;
+      const wait = () => {
+        clearTimeout(timer);
+        timer = setTimeout(
+          () => settle(this.#line.isDrained(id, since)),
+          Math.max(0, Math.min(deadline, this.#latest) - performance.now()),
+        );
+      };
+      this.#hurried.add(wait);
+      wait();
       const unwatch = this.#line.onChange(() => {
         if (this.#line.isDrained(id, since)) settle(true);
       });

@@ -81,11 +81,40 @@ export class Executor {
   }
 
   /**
+   * Residents whose weight files are not those that they were loaded from: a new call would be answered by the old
+   * file, or by one that nobody has any more. They are drained as for any eviction: calls under way end first.
+   */
+  evictReplaced(): void {
+    if (!this.#live || this.#stopping) return;
+    for (const resident of this.#state.residents.values()) {
+      if (resident.phase !== 'ready' || resident.leaving) continue;
+      const now = this.#o.engines.get(resident.residentId)?.filesNow();
+      if (now === undefined || now === 'as-loaded') continue;
+      this.#task(`evict ${resident.residentId}`, async () => {
+        this.#o.log.warn(
+          { residentId: resident.residentId, modelKey: resident.modelKey },
+          `its weight file on disk is ${now}: it is unloaded once its calls have ended`,
+        );
+        await this.#o.evictor.evict(resident, {
+          reason: 'artifact',
+          why: whyOfResident(resident, newId()),
+          deadlineMs: DRAIN_DEADLINE_MS,
+        });
+        await this.#until(() => {
+          const standing = this.#state.residents.get(resident.residentId);
+          return standing === undefined || standing.leaving === undefined;
+        });
+      });
+    }
+  }
+
+  /**
    * Ends everything that this agent runs: loads are cancelled, residents drained shortly and stopped. No engine is left
    * behind, whether or not the log takes the facts: what it did not take, the next agent finds gone.
    */
   async shutDown(): Promise<void> {
     this.#stopping = true;
+    this.#o.evictor.hurry(SHUTDOWN_DRAIN_MS);
     for (const resident of this.#state.residents.values()) this.#o.loader.cancel(resident.residentId);
     const shutdownId = newId();
     try {

@@ -23,6 +23,8 @@ export interface LoaderOptions {
 export class Loader {
   readonly #o: LoaderOptions;
   readonly #aborts = new Map<ResidentId, AbortController>();
+  /** Engines that went while their load was being told, and how. */
+  readonly #gone = new Map<ResidentId, { code?: number; signal?: string }>();
 
   constructor(options: LoaderOptions) {
     this.#o = options;
@@ -32,7 +34,7 @@ export class Loader {
   async load(decision: OpenDecision, why: Why): Promise<void> {
     const { data } = decision;
     const { residentId, modelKey, artifact, contract } = data;
-    const started = Date.now();
+    const started = performance.now();
     const files = this.#o.filesOf(modelKey, artifact);
     const driver = this.#o.engines.driver(contract.engine.kind);
     if (!files || !driver) {
@@ -50,6 +52,8 @@ export class Loader {
       await this.#failed(data, failure.failureClass, failure.message, failure.logTail, seconds(started), why);
       return;
     }
+    // From now on it loads: when it goes before the log has taken its start, that is a failed load too.
+    this.#aborts.set(residentId, new AbortController());
     this.#watch(engine);
     await this.#o.facts.worker(
       derivedId('LoadStarted', residentId),
@@ -73,7 +77,10 @@ export class Loader {
     await this.finish(engine, data, started, why);
   }
 
-  /** The second half of a load, also for one that an agent before us began: from started to ready or failed. */
+  /**
+   * The second half of a load, also for one that an agent before us began: from started to ready or failed.
+   * @param startedMs on this process's own clock, which nobody sets
+   */
   async finish(
     engine: RunningEngine,
     data: OpenDecision['data'],
@@ -81,8 +88,9 @@ export class Loader {
     why: Why,
   ): Promise<void> {
     const { residentId, modelKey, artifact, contract } = data;
-    const abort = new AbortController();
+    const abort = this.#aborts.get(residentId) ?? new AbortController();
     this.#aborts.set(residentId, abort);
+    let told = false;
     try {
       const facts = await engine.ready((progress) => {
         this.#o.line.broadcast({
@@ -110,6 +118,7 @@ export class Loader {
         },
         why,
       );
+      told = true;
       const predicted = needByDevice(data.need);
       await this.#o.facts.history(
         derivedId('LoadMeasured', residentId),
@@ -122,7 +131,7 @@ export class Loader {
             byDevice: measured.byDevice,
             hostAnonymousBytes: measured.hostAnonymousBytes,
             hostResidentBytes: measured.hostResidentBytes,
-            seconds: Math.max(0, (Date.parse(facts.loadedAt) - startedMs) / 1000),
+            seconds: loadSeconds(engine.startedAt, facts.loadedAt, seconds(startedMs)),
             predictedByDevice: [...predicted].map(([deviceId, bytes]) => ({ deviceId, bytes })),
             ...(data.cause.kind === 'call' ? { callId: data.cause.callId } : {}),
           },
@@ -130,6 +139,8 @@ export class Loader {
         why,
       );
     } catch (error) {
+      // It serves, and the log knows; what failed is only the telling of its figures.
+      if (told) throw error;
       const failure = asFailure(error);
       await this.#o.engines.stop(residentId);
       await this.#failed(
@@ -142,6 +153,10 @@ export class Loader {
       );
     } finally {
       this.#aborts.delete(residentId);
+      const exit = this.#gone.get(residentId);
+      this.#gone.delete(residentId);
+      // It served, and went before the log had heard of it.
+      if (told && exit) this.#o.onExit(residentId, exit);
     }
   }
 
@@ -154,15 +169,17 @@ export class Loader {
     return this.#aborts.size > 0;
   }
 
-  /** From now on an unexpected end of the process is told. */
-  adoptEngine(engine: RunningEngine): void {
+  /** From now on an unexpected end of the process is told: for one that still loads, by `finish`. */
+  adoptEngine(engine: RunningEngine, stillLoads: boolean): void {
+    if (stillLoads) this.#aborts.set(engine.residentId, new AbortController());
     this.#watch(engine);
   }
 
   #watch(engine: RunningEngine): void {
     this.#o.engines.add(engine, (exit) => {
       // While it loads, `ready` tells the failure with its class.
-      if (!this.#aborts.has(engine.residentId)) this.#o.onExit(engine.residentId, exit);
+      if (this.#aborts.has(engine.residentId)) this.#gone.set(engine.residentId, exit);
+      else this.#o.onExit(engine.residentId, exit);
     });
   }
 
@@ -211,7 +228,16 @@ export const whyOfResident = (resident: Resident, causationId: string): Why => (
   causationId,
 });
 
-const seconds = (sinceMs: number): number => (Date.now() - sinceMs) / 1000;
+const seconds = (sinceMs: number): number => Math.max(0, (performance.now() - sinceMs) / 1000);
+
+/**
+ * From spawn to serving. The engine's own time is the exact one; when a clock was set meanwhile it is nonsense, and what
+ * passed here until the load was noticed counts.
+ */
+function loadSeconds(startedAt: string, loadedAt: string, passedSeconds: number): number {
+  const said = (Date.parse(loadedAt) - Date.parse(startedAt)) / 1000;
+  return said > 0 && said <= passedSeconds + 1 ? said : passedSeconds;
+}
 
 const asFailure = (error: unknown): LoadFailure =>
   error instanceof LoadFailure

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RAM } from '#domain/ids.js';
@@ -194,6 +196,48 @@ describe('the built-in engine driver', () => {
     const failure = await failureOf(engine.ready(() => undefined));
     expect(failure.failureClass).toBe('stalled');
     expect(await engine.exited).toEqual({ signal: 'SIGKILL' });
+  });
+
+  it('ends a load that moves but takes longer than its bytes may', async () => {
+    const { file } = await bench.model('chat-a');
+    const timing = { stallMs: 60_000, killAfterMs: 300, longestLoadMs: () => 300 };
+    const engine = await bench.launch(bench.driver({ timing }), bench.plan(file));
+    process.kill(engine.pid, 'SIGSTOP');
+    const failure = await failureOf(engine.ready(() => undefined));
+    expect(failure).toMatchObject({
+      failureClass: 'stalled',
+      message: expect.stringContaining('may take to load') as string,
+    });
+    expect(await engine.exited).toEqual({ signal: 'SIGKILL' });
+  });
+
+  it('fails when another has taken its port, and leaves the other alone', async () => {
+    const { file } = await bench.model('chat-a');
+    const heard: (string | undefined)[] = [];
+    const stranger = createServer((req, res) => {
+      heard.push(req.url);
+      res.writeHead(200).end('{}');
+    });
+    await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = stranger.address() as AddressInfo;
+      const unlucky = bench.driver({ freePort: () => Promise.resolve(port) });
+      const engine = await bench.launch(unlucky, bench.plan(file));
+      const failure = await failureOf(engine.ready(() => undefined));
+      expect(failure, failure.message).toMatchObject({ failureClass: 'exited' });
+      expect(failure.message).toMatch(/not by this engine|EADDRINUSE/);
+      expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+      expect(stranger.listening).toBe(true);
+      // Once the port is nobody else's, the same plan loads.
+      const closed = new Promise((resolve) => stranger.close(resolve));
+      stranger.closeAllConnections();
+      await closed;
+      const again = await bench.launch(unlucky, bench.plan(file));
+      await again.ready(() => undefined);
+      await again.stop();
+    } finally {
+      stranger.close();
+    }
   });
 
   it('calls a file that is gone a bad artifact', async () => {

@@ -27,6 +27,8 @@ export interface BuiltInDriverOptions {
   readonly log: Logger;
   readonly engineKey: (residentId: string) => string;
   readonly timing?: Timing;
+  /** Gives the port that an engine is to serve on; one that is free now, unless told otherwise. */
+  readonly freePort?: () => Promise<number>;
   /** How long a projector is kept for the next question. */
   readonly projectorIdleMs?: number;
 }
@@ -104,7 +106,7 @@ export class BuiltInDriver implements EngineDriver {
   async launch(plan: EnginePlan): Promise<RunningEngine> {
     const sizing = sizingOf(plan);
     if (!sizing) throw new Error(`${plan.modelKey} ${plan.artifact} has no weight file.`);
-    const port = await freeLoopbackPort();
+    const port = await (this.options.freePort ?? freeLoopbackPort)();
     const childPlan: ChildPlan = { ...sizing, residentId: plan.residentId, alias: plan.modelKey, port };
     return launchEngine({
       plan,

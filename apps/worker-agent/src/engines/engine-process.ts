@@ -4,13 +4,18 @@ import type { EngineKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import type { EngineExit, EngineStateFile, LoadProgress, ReadyFacts, RunningEngine } from '../ports.js';
 import type { EngineDialect } from './engine-dialect.js';
+import { killFamily } from './engine-family.js';
 import type { EngineFolder } from './engine-folder.js';
+import { filesNow, type FilesNow } from './file-identity.js';
 import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { awaitReady, type Timing } from './readiness.js';
 
 const POLL_GONE_MS = 100;
 const OWN_WAY_MS = 2000;
 const CUT_LOG_EVERY_MS = 30_000;
+/** A killed process is gone within milliseconds; one that the kernel holds is not waited for without end. */
+const FAMILY_LOOKS = 100;
+const FAMILY_LOOK_MS = 20;
 
 /** One engine process: the child of this agent, or one that an agent before it left running. */
 export class EngineProcess implements RunningEngine {
@@ -29,11 +34,10 @@ export class EngineProcess implements RunningEngine {
     const cutting = setInterval(() => cutLog(folder.logFile(state.residentId)), CUT_LOG_EVERY_MS);
     cutting.unref();
     if (state.pidStartTicks !== undefined) this.pidStartTicks = state.pidStartTicks;
-    this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then((exit) => {
+    this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then(async (exit) => {
       this.#gone = exit;
       clearInterval(cutting);
-      // What the engine forked may hold its memory: the group goes with it.
-      signalGroup(state.pid, 'SIGKILL');
+      await this.#endFamily();
       this.folder.remove(state.residentId);
       return exit;
     });
@@ -49,6 +53,10 @@ export class EngineProcess implements RunningEngine {
 
   get port(): number {
     return this.state.port;
+  }
+
+  get startedAt(): string {
+    return this.state.startedAt;
   }
 
   get engine(): { readonly kind: EngineKind; readonly version: string; readonly build: string } {
@@ -81,6 +89,10 @@ export class EngineProcess implements RunningEngine {
     return this.dialect.measure(this.state, readLogStart(this.folder.logFile(this.residentId)));
   }
 
+  filesNow(): FilesNow {
+    return filesNow(this.state.loadedFiles ?? []);
+  }
+
   requestsInFlight(): Promise<number | undefined> {
     return this.dialect.requestsInFlight(this.state);
   }
@@ -107,6 +119,18 @@ export class EngineProcess implements RunningEngine {
     if (this.#gone === undefined) signalGroup(this.pid, 'SIGTERM');
     if (!(await this.#isGoneWithin(this.timing.killAfterMs))) signalGroup(this.pid, 'SIGKILL');
     await this.exited;
+  }
+
+  /**
+   * What the engine forked may hold its memory: the group goes with it, and what left the group too. The end of an
+   * engine is told only when nothing of it is left, since its room is offered then.
+   */
+  async #endFamily(): Promise<void> {
+    signalGroup(this.pid, 'SIGKILL');
+    for (let looks = 0; looks < FAMILY_LOOKS; looks += 1) {
+      if (killFamily(this.folder.path, this.residentId) === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, FAMILY_LOOK_MS));
+    }
   }
 
   async #isGoneWithin(ms: number): Promise<boolean> {
@@ -143,6 +167,12 @@ function exitOfAdopted(state: EngineStateFile): Promise<EngineExit> {
     }, POLL_GONE_MS);
     timer.unref();
   });
+}
+
+/** Ends a child that nobody else knows of; settles when it is gone. */
+export async function endGroup(child: ChildProcess & { readonly pid: number }): Promise<void> {
+  signalGroup(child.pid, 'SIGKILL');
+  await exitOfChild(child);
 }
 
 function signalGroup(pid: number, signal: NodeJS.Signals): void {

@@ -2,12 +2,14 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { EngineKind } from '#domain/placement-terms.js';
 import { bootId, isAlive, pidStartTicks } from '#runtime/process-info.js';
 import { LoadFailure, type EnginePlan, type EngineStateFile } from '../ports.js';
+import { ENGINE_MARK, engineMark } from './engine-family.js';
 import type { EngineFolder } from './engine-folder.js';
 import type { EngineDialect } from './engine-dialect.js';
-import { EngineProcess } from './engine-process.js';
-import { classOfWords } from './load-failure.js';
+import { endGroup, EngineProcess } from './engine-process.js';
+import { identitiesOf } from './file-identity.js';
+import { spawnFailure } from './load-failure.js';
 import type { Timing } from './readiness.js';
-import { engineEnvironment, spawnEngine } from './spawn.js';
+import { engineEnvironment, isExecutable, spawnEngine } from './spawn.js';
 
 export interface LaunchOptions {
   readonly plan: EnginePlan;
@@ -26,18 +28,27 @@ export interface LaunchOptions {
 /** Spawns an engine and leaves its state file, so that it can be found by whoever comes after this agent. */
 export async function launchEngine(options: LaunchOptions): Promise<EngineProcess> {
   const { plan, folder } = options;
+  if (!isExecutable(options.command)) {
+    folder.remove(plan.residentId);
+    const message = `The engine's program ${options.command} is not there, or cannot be executed. Restart the agent once it is mended.`;
+    throw new LoadFailure('incompatible-engine', message, '');
+  }
+  // Before the engine opens them: what is put in their place afterwards is another file.
+  const loadedFiles = identitiesOf(plan.files);
   const startedAt = new Date().toISOString();
   const child = await spawnEngine({
     command: options.command,
     arguments: options.arguments,
-    env: engineEnvironment(process.env, options.secrets),
+    env: engineEnvironment(process.env, {
+      ...options.secrets,
+      [ENGINE_MARK]: engineMark(folder.path, plan.residentId),
+    }),
     logFile: folder.logFile(plan.residentId),
     cwd: folder.path,
     ...(plan.contract.cores === undefined ? {} : { cores: plan.contract.cores }),
   }).catch((error: unknown) => {
     folder.remove(plan.residentId);
-    const why = error instanceof Error ? error.message : String(error);
-    throw new LoadFailure(classOfWords(why), `The engine could not be started: ${why}.`, '');
+    throw spawnFailure(error);
   });
   const ticks = pidStartTicks(child.pid);
   const state: EngineStateFile = {
@@ -54,8 +65,16 @@ export async function launchEngine(options: LaunchOptions): Promise<EngineProces
     files: plan.files,
     contract: plan.contract,
     startedAt,
+    loadedFiles,
   };
-  folder.writeState(state);
+  try {
+    folder.writeState(state);
+  } catch (error) {
+    // An engine without a state file would be lost to the next agent.
+    await endGroup(child);
+    folder.remove(plan.residentId);
+    throw spawnFailure(error);
+  }
   return new EngineProcess(state, options.dialect, folder, options.timing, child);
 }
 

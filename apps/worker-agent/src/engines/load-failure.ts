@@ -35,6 +35,17 @@ export function causeLine(tail: string): string | undefined {
   return (decisive ?? said.at(-1) ?? lines.at(-1))?.replace(/^(?:\d+\.\d+\.\d+\.\d+ )?[IWED] /, '').trim();
 }
 
+/** What kept a process from being started at all: the program, the memory, or the disk that its files lie on. */
+export function spawnFailure(error: unknown): LoadFailure {
+  const why = error instanceof Error ? error.message : String(error);
+  const failureClass = /\b(?:ENOMEM|EAGAIN)\b/.test(why)
+    ? 'out-of-memory'
+    : /\bspawn\b.*\b(?:ENOENT|EACCES|ENOEXEC|EPERM)\b/.test(why)
+      ? 'incompatible-engine'
+      : 'exited';
+  return new LoadFailure(failureClass, `The engine could not be started: ${why}.`, '');
+}
+
 const howGone = (exit: EngineExit): string => {
   if (exit.signal !== undefined) return `was ended by ${exit.signal}`;
   return exit.code === undefined ? 'is gone' : `exited with code ${exit.code}`;

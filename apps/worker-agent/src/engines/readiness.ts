@@ -16,11 +16,16 @@ import { readLoadedBytes, readProcessMemory, totalFileBytes } from './process-me
 export interface Timing {
   /** A load that shows no progress for so long has stalled. */
   readonly stallMs: number;
+  /** The longest that a load of so many bytes may take, however steadily it moves. */
+  readonly longestLoadMs?: (bytes: number) => number;
   /** Between SIGTERM and SIGKILL. */
   readonly killAfterMs: number;
 }
 
 export const DEFAULT_TIMING: Timing = { stallMs: 60_000, killAfterMs: 10_000 };
+
+/** Ten minutes, and what the bytes take from a disk of 10 MB/s. */
+const longestLoadMs = (bytes: number): number => 600_000 + bytes / 10_000;
 
 const FIRST_POLL_MS = 20;
 const LAST_POLL_MS = 100;
@@ -47,12 +52,12 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
   const fail = (failure: ConstructorParameters<typeof LoadFailure>[0], message: string) =>
     new LoadFailure(failure, message, filterLoadTimeLines(watched.log()));
   let pollMs = FIRST_POLL_MS;
-  const startedAtMs = Date.now();
+  const startedAtMs = performance.now();
   const killsBefore = kernelKills() ?? 0;
   const kills = (): number => (kernelKills() ?? 0) - killsBefore;
   const timer = setInterval(() => progress.look(), PROGRESS_EVERY_MS);
-  const interrupted = new Promise<'aborted' | 'stalled'>((resolve) => {
-    progress.onStalled = () => resolve('stalled');
+  const interrupted = new Promise<'aborted' | 'stalled' | 'too-long'>((resolve) => {
+    progress.onInterrupt = resolve;
     if (signal?.aborted) resolve('aborted');
     signal?.addEventListener('abort', () => resolve('aborted'), { once: true });
   });
@@ -70,12 +75,19 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
             `after ${formatBytes(progress.loadedBytes)} of ${formatBytes(progress.totalBytes)}.`,
         );
       }
+      if (first === 'too-long') {
+        throw fail(
+          'stalled',
+          `The engine did not serve within ${formatSeconds(progress.capMs / 1000)}, the longest that ` +
+            `${formatBytes(progress.totalBytes)} may take to load; it had ${formatBytes(progress.loadedBytes)}.`,
+        );
+      }
       const exit = watched.isGone();
       if (exit) throw exitFailure(exit, watched.log(), kills());
       if (first !== 'gone' && first?.status === 200) break;
       if (first !== 'gone' && first?.status === 503) progress.answered = true;
       await Promise.race([new Promise((resolve) => setTimeout(resolve, pollMs)), interrupted, gone]);
-      if (Date.now() - startedAtMs > OFTEN_FOR_MS) pollMs = Math.min(LAST_POLL_MS, pollMs * 1.25);
+      if (performance.now() - startedAtMs > OFTEN_FOR_MS) pollMs = Math.min(LAST_POLL_MS, pollMs * 1.25);
     }
     const servedAt = new Date().toISOString();
     const wrong = await Promise.race([dialect.wrongIdentity(state), gone.then(() => undefined)]);
@@ -103,14 +115,18 @@ class Progress {
   answered = false;
   loadedBytes = 0;
   stagedAt: string | undefined;
-  onStalled: () => void = () => undefined;
+  onInterrupt: (why: 'stalled' | 'too-long') => void = () => undefined;
+  readonly capMs: number;
   readonly totalBytes: number;
   #mostBytes = 0;
-  #movedAtMs = Date.now();
+  // Not the clock of the wall: that one may be set while a load goes on.
+  #movedAtMs = performance.now();
+  readonly #startedAtMs = performance.now();
   #said = -1;
 
   constructor(private readonly watched: Watched) {
     this.totalBytes = totalFileBytes(watched.state.files);
+    this.capMs = (watched.timing.longestLoadMs ?? longestLoadMs)(this.totalBytes);
     watched.onProgress({ phase: 'starting', fraction: 0 });
   }
 
@@ -119,11 +135,12 @@ class Progress {
     this.loadedBytes = Math.min(this.totalBytes, readLoadedBytes(state.pid, state.files));
     // Steps of 1 MiB: an idle runtime's heap wobbles by less than a load moves.
     const bytes = this.loadedBytes + (readProcessMemory(state.pid).residentBytes ?? 0);
-    const nowMs = Date.now();
+    const nowMs = performance.now();
     if (bytes >= this.#mostBytes + MIB) [this.#mostBytes, this.#movedAtMs] = [bytes, nowMs];
-    if (nowMs - this.#movedAtMs > timing.stallMs) this.onStalled();
+    if (nowMs - this.#movedAtMs > timing.stallMs) this.onInterrupt('stalled');
+    if (nowMs - this.#startedAtMs > this.capMs) this.onInterrupt('too-long');
     if (!this.answered && this.loadedBytes === 0) return;
-    this.stagedAt ??= new Date(nowMs).toISOString();
+    this.stagedAt ??= new Date().toISOString();
     const fraction = this.totalBytes > 0 ? this.loadedBytes / this.totalBytes : 0;
     const percent = Math.floor(fraction * 100);
     if (percent === this.#said) return;

@@ -53,7 +53,7 @@ export class AgentLine {
       const line: ApiLine = {
         api,
         drained,
-        awaySinceMs: Date.now(),
+        awaySinceMs: performance.now(),
         session: new LineSession(
           api.agentLine,
           this.#options.token,
@@ -61,7 +61,7 @@ export class AgentLine {
             hello: this.#options.hello,
             onMessage: (message) => this.#receive(api.apiId, message),
             onConnected: (connected) => {
-              line.awaySinceMs = connected ? undefined : Date.now();
+              line.awaySinceMs = connected ? undefined : performance.now();
               // What an api said before it was away is said again when it is back.
               if (!connected) drained.clear();
               this.#wake();
@@ -92,7 +92,7 @@ export class AgentLine {
   waitingFor(id: ResidentId, sinceRevision: number): readonly ApiId[] {
     return [...this.#lines.values()]
       .filter((line) => (line.drained.get(id) ?? -1) < sinceRevision && !isGone(line.api))
-      .filter((line) => line.awaySinceMs === undefined || Date.now() - line.awaySinceMs < AWAY_MS)
+      .filter((line) => line.awaySinceMs === undefined || performance.now() - line.awaySinceMs < AWAY_MS)
       .map((line) => line.api.apiId);
   }
 

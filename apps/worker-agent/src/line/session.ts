@@ -99,7 +99,7 @@ export class LineSession {
     const stream = this.#client.Session(metadata);
     this.#stream = stream;
     stream.on('data', (message: FromApi) => {
-      this.#heardAt = Date.now();
+      this.#heardAt = performance.now();
       if (message.welcome && !this.#connected) {
         this.#connected = true;
         this.#retryMs = FIRST_RETRY_MS;
@@ -110,9 +110,9 @@ export class LineSession {
     stream.on('error', (error: Error) => this.#lost(stream, error.message));
     stream.on('end', () => this.#lost(stream, 'the api ended the session'));
     stream.write({ hello: this.handlers.hello() });
-    this.#heardAt = Date.now();
+    this.#heardAt = performance.now();
     this.#beat = setInterval(() => {
-      if (Date.now() - this.#heardAt > SILENCE_MS)
+      if (performance.now() - this.#heardAt > SILENCE_MS)
         this.#lost(stream, `nothing heard for ${SILENCE_MS / 1000} s`);
       else if (this.#connected) stream.write({ heartbeat: { at: new Date().toISOString() } });
     }, HEARTBEAT_MS);

@@ -129,7 +129,7 @@ export interface MeasuredMemory {
   readonly slots: number;
 }
 
-export const EVICTION_REASONS = ['room', 'idle', 'operator', 'contract', 'shutdown'] as const;
+export const EVICTION_REASONS = ['room', 'idle', 'operator', 'contract', 'artifact', 'shutdown'] as const;
 export type EvictionReason = (typeof EVICTION_REASONS)[number];
 
 export const LOAD_FAILURE_CLASSES = [

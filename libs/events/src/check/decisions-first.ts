@@ -1,8 +1,12 @@
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { EvictionReason } from '#domain/events/worker-events.js';
 import type { ResidentId } from '#domain/ids.js';
 import type { Check, Report } from './violation.js';
 
-/** Invariant 2: what is started or evicted was decided before, in the same stream; an operator and a shutdown need no decision. */
+/** No placement asks for them: an operator's, a shutdown's, one of a resident whose file on disk is another by now. */
+const WITHOUT_DECISION: ReadonlySet<EvictionReason> = new Set(['operator', 'shutdown', 'artifact']);
+
+/** Invariant 2: what is started or evicted was decided before, in the same stream, where a decision is needed. */
 export class DecisionsFirst implements Check {
   readonly #report: Report;
   /** Resident that each decision makes, by stream and decision. */
@@ -33,7 +37,7 @@ export class DecisionsFirst implements Check {
         );
     } else if (event.type === 'EvictionStarted') {
       const { decisionId, residentId, reason } = event.data;
-      if (reason === 'operator' || reason === 'shutdown') return;
+      if (WITHOUT_DECISION.has(reason)) return;
       if (decisionId === undefined)
         this.#report(2, recorded, `The eviction of resident ${residentId} (${reason}) names no decision.`);
       else if (!this.#decided.has(`${stream} ${decisionId}`))

@@ -1,10 +1,12 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { createLogger } from '#runtime/logger.js';
 import { isAlive } from '#runtime/process-info.js';
-import { EngineBench } from '../test-bench.js';
+import type { Timing } from '../readiness.js';
+import { findProgram } from '../spawn.js';
+import { EngineBench, eventually } from '../test-bench.js';
 import { LlamaServerDriver } from './driver.js';
 import { findServers } from './discover.js';
 import { OLD_HELP, PRESENT_HELP } from './help-samples.js';
@@ -164,6 +166,67 @@ describe('a server that does not come up', () => {
     expect(isAlive(grandchild)).toBe(false);
   });
 });
+
+/** As `driverFor`, with little patience. */
+function impatient(binary: string, timing: Timing) {
+  const log = createLogger('test');
+  log.level = 'silent';
+  return new LlamaServerDriver({
+    home: path('home'),
+    log,
+    engineKey: bench.key,
+    llamaServerBin: binary,
+    timing,
+  });
+}
+
+describe('an engine that misbehaves', () => {
+  it('is stalled when it takes the question for its health and never answers', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    const listen = `exec "${process.execPath}" -e 'const p = process.argv[process.argv.indexOf("--port") + 1]; require("net").createServer(() => {}).listen(Number(p), "127.0.0.1")' -- "$@"`;
+    program(binary, serverScript(PRESENT_HELP, listen));
+    const driver = impatient(binary, { stallMs: 3000, killAfterMs: 2000 });
+    const engine = await driver.launch(bench.plan(file));
+    await expect(engine.ready(() => undefined)).rejects.toMatchObject({ failureClass: 'stalled' });
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+  });
+
+  it('takes with it what left its process group and holds memory', async () => {
+    const setsid = findProgram('setsid', process.env['PATH']);
+    if (setsid === undefined) throw new Error('setsid of util-linux is needed');
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    const forks = `"${setsid}" sh -c 'echo $$ > "$1.grandchild"; exec sleep 600' - "$0" & exec sleep 600`;
+    program(binary, serverScript(PRESENT_HELP, forks));
+    const driver = impatient(binary, { stallMs: 60_000, killAfterMs: 2000 });
+    const engine = await driver.launch(bench.plan(file));
+    const grandchild = () => Number(readText(`${binary}.grandchild`));
+    await eventually('it has forked', () => grandchild() > 0);
+    expect(isAlive(grandchild())).toBe(true);
+    await engine.stop();
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+    expect(isAlive(grandchild())).toBe(false);
+  });
+
+  it('is no fault of the model when its program is gone, or cannot be executed', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = program(path('llama-server'), serverScript(PRESENT_HELP));
+    const driver = driverFor(binary);
+    await driver.probe();
+    chmodSync(binary, 0o600);
+    await expect(driver.launch(bench.plan(file))).rejects.toMatchObject({
+      failureClass: 'incompatible-engine',
+      message: expect.stringContaining(binary) as string,
+    });
+    rmSync(binary);
+    await expect(driver.launch(bench.plan(file))).rejects.toMatchObject({
+      failureClass: 'incompatible-engine',
+    });
+  });
+});
+
+const readText = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
 
 const real = findServers({
   home: bench.home,

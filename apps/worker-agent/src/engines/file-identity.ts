@@ -1,0 +1,38 @@
+import { statSync } from 'node:fs';
+
+/** Which file stood at a path: what a program that has it open goes on reading, whatever stands there later. */
+export interface FileIdentity {
+  readonly path: string;
+  readonly device: number;
+  readonly inode: number;
+  readonly bytes: number;
+  readonly modifiedMs: number;
+}
+
+export type FilesNow = 'as-loaded' | 'replaced' | 'gone';
+
+/** Links are followed: a store's link that points elsewhere now is another file. Missing ones are left out. */
+export const identitiesOf = (files: readonly string[]): readonly FileIdentity[] =>
+  files.flatMap((path) => identityOf(path) ?? []);
+
+/** What became of the files that an engine was started with. */
+export function filesNow(loaded: readonly FileIdentity[]): FilesNow {
+  let replaced = false;
+  for (const was of loaded) {
+    const is = identityOf(was.path);
+    if (is === undefined) return 'gone';
+    replaced ||=
+      is.device !== was.device ||
+      is.inode !== was.inode ||
+      is.bytes !== was.bytes ||
+      is.modifiedMs !== was.modifiedMs;
+  }
+  return replaced ? 'replaced' : 'as-loaded';
+}
+
+function identityOf(path: string): FileIdentity | undefined {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat?.isFile() === true
+    ? { path, device: stat.dev, inode: stat.ino, bytes: stat.size, modifiedMs: stat.mtimeMs }
+    : undefined;
+}

@@ -1,0 +1,18 @@
+import { describe, expect, it } from 'vitest';
+import { runMix } from '../faults/run.js';
+
+const minutes = Number(process.env['BERTH_FAULT_MINUTES'] ?? (process.env['CI'] === 'true' ? 3 : 1));
+const seed = Number(process.env['BERTH_FAULT_SEED'] ?? Math.floor(Math.random() * 1e9));
+
+describe('a mix of faults', () => {
+  it(
+    `leaves nothing wrong (seed ${seed}, ${minutes} min)`,
+    async () => {
+      const report = await runMix({ seed, minutes, say: () => undefined });
+      expect(report, JSON.stringify(report)).toMatchObject({ wrong: [], violations: [] });
+      expect(report.calls['answered'] ?? 0).toBeGreaterThan(0);
+      expect(Object.keys(report.faults).length).toBeGreaterThan(0);
+    },
+    minutes * 60_000 + 900_000,
+  );
+});

@@ -1,0 +1,168 @@
+import { renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { markedProcesses } from '../../apps/worker-agent/src/engines/engine-family.js';
+import { expectedText, makeModel } from '../../apps/worker-agent/src/make-model/index.js';
+import { processes, type Stack } from '../support/stack.js';
+
+/** Small models with two texts each: a replaced file can be told from the old one by its answer. */
+export const SMALL = ['quay/a', 'quay/b', 'quay/c'] as const;
+/** Two of these do not fit beside each other: calls to both evict one for the other. */
+export const LARGE = { 'quay/first': 1, 'quay/second': 2 } as const;
+export const RAM_MAX = '420MiB';
+export const LARGE_MB = 120;
+
+export type Small = (typeof SMALL)[number];
+export type SmallPreset = 'chat-a' | 'chat-b';
+
+/** Draws from a seed: the same seed gives the same faults in the same order. */
+export class Draw {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0 || 1;
+  }
+
+  /** 0 to below 1. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = this.#state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  of<T>(items: readonly T[]): T | undefined {
+    return items[Math.floor(this.next() * items.length)];
+  }
+
+  between(low: number, high: number): number {
+    return low + this.next() * (high - low);
+  }
+}
+
+export interface Mixed {
+  readonly stack: Stack;
+  readonly draw: Draw;
+  /** What the file of each small model holds now. */
+  readonly presets: Map<Small, SmallPreset>;
+}
+
+/** One fault: done, waited for where it lasts, and undone. @returns what was done, or undefined when nothing could be. */
+export type Fault = (mixed: Mixed) => Promise<string | undefined>;
+
+export const engineFolder = (stack: Stack): string => join(stack.home, 'engines');
+
+const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+function signal(pid: number | undefined, name: NodeJS.Signals): boolean {
+  if (pid === undefined) return false;
+  try {
+    process.kill(pid, name);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
+    throw error;
+  }
+}
+
+/** A child of the supervisor by its name; undefined while it is being started again. */
+function childOf(stack: Stack, name: string): number | undefined {
+  try {
+    return stack.pidOf(name);
+  } catch {
+    return undefined;
+  }
+}
+
+const kill =
+  (name: string): Fault =>
+  ({ stack }) =>
+    Promise.resolve(signal(childOf(stack, name), 'SIGKILL') ? `killed ${name}` : undefined);
+
+const freeze =
+  (name: string, lowMs: number, highMs: number): Fault =>
+  async ({ stack, draw }) => {
+    const ms = draw.between(lowMs, highMs);
+    const pid = childOf(stack, name);
+    if (!signal(pid, 'SIGSTOP')) return undefined;
+    await rest(ms);
+    signal(pid, 'SIGCONT');
+    return `froze ${name}`;
+  };
+
+/** An engine in whatever state it is: loading, ready, serving, being evicted. */
+const engineOf = ({ stack, draw }: Mixed): number | undefined =>
+  draw.of(markedProcesses(engineFolder(stack)))?.pid;
+
+const killEngine: Fault = (mixed) =>
+  Promise.resolve(signal(engineOf(mixed), 'SIGKILL') ? 'killed an engine' : undefined);
+
+const freezeEngine: Fault = async (mixed) => {
+  const ms = mixed.draw.between(500, 4000);
+  const pid = engineOf(mixed);
+  if (!signal(pid, 'SIGSTOP')) return undefined;
+  await rest(ms);
+  signal(pid, 'SIGCONT');
+  return 'froze an engine';
+};
+
+/** The agent and an engine at once: what was to be adopted is gone. */
+const killBoth: Fault = (mixed) => {
+  const engine = engineOf(mixed);
+  const agent = signal(childOf(mixed.stack, 'agent'), 'SIGKILL');
+  return Promise.resolve(agent && signal(engine, 'SIGKILL') ? 'killed agent and engine' : undefined);
+};
+
+export const fileOf = (home: string, model: string): string =>
+  join(home, 'models', ...model.split('/'), `${model.split('/').at(-1) ?? model}-F16.gguf`);
+
+const replaceFile: Fault = async ({ stack, draw, presets }) => {
+  const model = draw.of(SMALL) ?? SMALL[0];
+  const preset = presets.get(model) === 'chat-a' ? 'chat-b' : 'chat-a';
+  const file = fileOf(stack.home, model);
+  await makeModel({ preset, file: `${file}.next` });
+  renameSync(`${file}.next`, file);
+  presets.set(model, preset);
+  return 'replaced a model file';
+};
+
+const removeFile: Fault = async ({ stack, draw, presets }) => {
+  const model = draw.of(SMALL) ?? SMALL[0];
+  const file = fileOf(stack.home, model);
+  rmSync(file);
+  await rest(draw.between(500, 3000));
+  await makeModel({ preset: presets.get(model) ?? 'chat-a', file });
+  return 'removed a model file for a while';
+};
+
+/** Likelier ones stand more than once. */
+export const FAULTS: readonly Fault[] = [
+  killEngine,
+  killEngine,
+  killEngine,
+  freezeEngine,
+  kill('agent'),
+  kill('agent'),
+  freeze('agent', 500, 4000),
+  killBoth,
+  kill('api'),
+  kill('projector'),
+  kill('event-node'),
+  freeze('event-node', 500, 8000),
+  replaceFile,
+  removeFile,
+];
+
+/** The texts that a model may answer with: of a replaced file both, as calls under way end on the old one. */
+export const textsOf = (model: string): readonly string[] =>
+  model === 'quay/first' || model === 'quay/second'
+    ? [expectedText('big', LARGE[model]).text]
+    : [expectedText('chat-a').text, expectedText('chat-b').text];
+
+/** Everything that runs for this home. */
+export const processesOfHome = (home: string): readonly number[] => [
+  ...processes()
+    .filter((p) => p.command.includes(home))
+    .map((p) => p.pid),
+  ...markedProcesses(join(home, 'engines')).map(({ pid }) => pid),
+];

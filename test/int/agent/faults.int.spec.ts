@@ -1,0 +1,227 @@
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { checkInvariants } from '#events/check/invariants.js';
+import { isAlive } from '#runtime/process-info.js';
+import { readRoom } from '../../../apps/worker-agent/src/agent/room.js';
+import { makeModel } from '../../../apps/worker-agent/src/make-model/index.js';
+import { RAM } from '#domain/ids.js';
+import { AgentStand, type Placed } from '../../support/agent-stand.js';
+import { ScriptedApi } from '../../support/scripted-api.js';
+import { waitFor } from '../../support/wait.js';
+
+/** Ends that are told of a resident, whichever they are. */
+const ENDS = ['ResidentEvicted', 'ResidentCrashed', 'ResidentFoundGone', 'LoadFailed'];
+
+describe('an agent that meets with faults', () => {
+  const stand = new AgentStand();
+  beforeAll(async () => {
+    await stand.start({
+      'quay/a': 'chat-a',
+      'quay/b': 'chat-b',
+      'quay/c': 'chat-a',
+      'quay/d': 'chat-a',
+      'quay/e': 'chat-a',
+      'quay/big': { preset: 'big', sizeMb: 120 },
+    });
+  });
+  afterEach(async () => {
+    expect(await checkInvariants(stand.log, { atRest: false })).toEqual([]);
+    // No orphan, and nothing twice: every engine that runs is one that the log tells of.
+    const started = await stand.of('LoadStarted');
+    const pids = new Set(started.map(({ pid }) => pid));
+    await waitFor('no engine runs that the log does not know', 10_000, () =>
+      stand.engines().every((pid) => pids.has(pid)),
+    );
+    const residents = started.map(({ residentId }) => residentId);
+    expect(new Set(residents).size).toBe(residents.length);
+  });
+  afterAll(async () => {
+    await stand.endAgent();
+    const violations = await checkInvariants(stand.log, { atRest: true });
+    expect(await stand.stop()).toEqual([]);
+    expect(violations).toEqual([]);
+  });
+
+  const loaded = async (model: string): Promise<Placed & { pid: number }> => {
+    const placed = await stand.decide(model);
+    await stand.ready(placed);
+    return { ...placed, pid: (await stand.started(placed)).pid };
+  };
+  const end = async (placed: Placed) =>
+    waitFor('an end', 40_000, async () => (await stand.lifeOf(placed)).find((type) => ENDS.includes(type)));
+  /** The revision since which a resident leaves: that of the decision which takes its room. */
+  const leavesSince = async (newcomer: Placed): Promise<number> =>
+    (await stand.all()).find(
+      ({ event }) => event.type === 'PlacementDecided' && event.data.residentId === newcomer.residentId,
+    )?.revision ?? -1;
+
+  it('stops no engine before every api has let go of it, and then does, also over a kill of the agent', async () => {
+    const [one, other] = [await new ScriptedApi(stand.log).start(), await new ScriptedApi(stand.log).start()];
+    try {
+      const victim = await loaded('quay/a');
+      const newcomer = await stand.decide('quay/b', { victims: [victim] });
+      const since = await leavesSince(newcomer);
+      await stand.until('EvictionStarted', (e) => e.residentId === victim.residentId);
+      await one.letGo(victim.residentId, since);
+      // The agent has heard the one: it still waits for the other.
+      expect(isAlive(victim.pid)).toBe(true);
+      expect(await stand.lifeOf(newcomer)).toEqual(['PlacementDecided']);
+      // What was said of an earlier leaving counts for none of this.
+      await other.letGo(victim.residentId, since - 1);
+      expect(isAlive(victim.pid)).toBe(true);
+
+      for (const api of [one, other]) api.forgetAgent();
+      await stand.endAgent('SIGKILL');
+      await stand.startAgent();
+      for (const api of [one, other]) await api.connected();
+      expect(isAlive(victim.pid)).toBe(true);
+      await one.letGo(victim.residentId, since);
+      expect(isAlive(victim.pid)).toBe(true);
+      await other.letGo(victim.residentId, since);
+      await stand.ready(newcomer);
+      expect(isAlive(victim.pid)).toBe(false);
+      const life = await stand.lifeOf(victim);
+      expect(life.filter((type) => ENDS.includes(type))).toEqual(['ResidentEvicted']);
+      expect(
+        (await stand.of('LoadStarted')).filter((e) => e.residentId === newcomer.residentId),
+      ).toHaveLength(1);
+    } finally {
+      await one.stop();
+      await other.stop();
+    }
+  });
+
+  it('tells an engine that is killed while it loads as a failed load', async () => {
+    const placed = await stand.decide('quay/big', { contextTokens: 4096 });
+    process.kill((await stand.started(placed)).pid, 'SIGKILL');
+    expect(await end(placed)).toBe('LoadFailed');
+    const failed = await stand.until('LoadFailed', (e) => e.residentId === placed.residentId);
+    expect(failed).toMatchObject({ class: 'exited', message: expect.stringContaining('SIGKILL') as string });
+  });
+
+  it('finds an engine whose state file is lost by its mark, and ends it before another is started', async () => {
+    const placed = await loaded('quay/a');
+    await stand.endAgent('SIGKILL');
+    rmSync(join(stand.home, 'engines', `${placed.residentId}.json`));
+    expect(stand.engines()).toContain(placed.pid);
+    await stand.startAgent();
+    expect(await end(placed)).toBe('ResidentFoundGone');
+    expect(isAlive(placed.pid)).toBe(false);
+  });
+
+  it('serves a replaced file from no old resident', async () => {
+    const placed = await loaded('quay/c');
+    const file = stand.fileOf('quay/c');
+    await makeModel({ preset: 'chat-b', file: `${file}.next` });
+    renameSync(`${file}.next`, file);
+    const evicted = await stand.until('ResidentEvicted', (e) => e.residentId === placed.residentId);
+    expect(evicted.reason).toBe('artifact');
+    expect(isAlive(placed.pid)).toBe(false);
+    const again = await loaded('quay/c');
+    expect(isAlive(again.pid)).toBe(true);
+  });
+
+  it('unloads a resident whose file is gone, and one whose file is cut short', async () => {
+    const [gone, cut] = [await loaded('quay/d'), await loaded('quay/e')];
+    copyFileSync(stand.fileOf('quay/d'), join(stand.home, 'kept.gguf'));
+    rmSync(stand.fileOf('quay/d'));
+    truncateSync(stand.fileOf('quay/e'), 4096);
+    const evicted = await stand.until('ResidentEvicted', (e) => e.residentId === gone.residentId);
+    expect(evicted.reason).toBe('artifact');
+    // Its mapped pages may be gone before it is: then it crashes, and that is told.
+    expect(['ResidentEvicted', 'ResidentCrashed']).toContain(await end(cut));
+    for (const { pid } of [gone, cut]) expect(isAlive(pid)).toBe(false);
+  });
+
+  it('loses nothing while the log is away: a crash and a load meanwhile are told when it is back', async () => {
+    const crashes = await loaded('quay/a');
+    const loads = await stand.decide('quay/big');
+    await stand.started(loads);
+    await stand.node.kill9();
+    process.kill(crashes.pid, 'SIGKILL');
+    await waitFor('the engine is gone', 10_000, () => !isAlive(crashes.pid));
+    // The agent's own retries pass while nothing answers.
+    const awayUntil = Date.now() + Number(process.env['BERTH_TEST_LOG_AWAY_SECONDS'] ?? 5) * 1000;
+    await waitFor('the log was away for long enough', 120_000, () => Date.now() > awayUntil);
+    await stand.node.restart();
+    await stand.ready(loads);
+    expect(await end(crashes)).toBe('ResidentCrashed');
+  });
+
+  it('goes on when the clock is set back while it loads and while it drains', async () => {
+    await stand.endAgent();
+    const shim = join(stand.home, 'clock.mjs');
+    writeFileSync(
+      shim,
+      `let offsetMs = 0; const real = Date.now;
+       Date.now = () => real() + offsetMs;
+       const RealDate = Date;
+       globalThis.Date = new Proxy(RealDate, { construct: (D, a) => a.length ? new D(...a) : new D(Date.now()) });
+       process.on('message', (m) => { if (m && m.clockMs !== undefined) { offsetMs = m.clockMs; process.send({ clock: m.clockMs }); } });`,
+    );
+    await stand.startAgent([`--import=file://${shim}`]);
+    const set = (clockMs: number) =>
+      new Promise<void>((resolve) => {
+        stand.agent.once('message', () => resolve());
+        stand.agent.send({ clockMs });
+      });
+    const placed = await stand.decide('quay/big');
+    await stand.started(placed);
+    await set(-3_600_000);
+    await stand.ready(placed);
+    const api = await new ScriptedApi(stand.log).start();
+    try {
+      const newcomer = await stand.decide('quay/a', { victims: [placed] });
+      await stand.until('EvictionStarted', (e) => e.residentId === placed.residentId);
+      await set(-7_200_000);
+      await api.letGo(placed.residentId, await leavesSince(newcomer));
+      await stand.ready(newcomer);
+      const evicted = await stand.until('ResidentEvicted', (e) => e.residentId === placed.residentId);
+      expect(evicted.seconds).toBeGreaterThanOrEqual(0);
+      expect(evicted.seconds).toBeLessThan(3000);
+    } finally {
+      await api.stop();
+    }
+    await stand.endAgent();
+    await stand.startAgent();
+  });
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'fails a load with words when the disk is full, and loads when it is not',
+    async () => {
+      const folder = join(stand.home, 'engines');
+      await stand.endAgent();
+      execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=256k,mode=0700', 'tmpfs', folder]);
+      try {
+        await stand.startAgent();
+        const filler = join(folder, 'filler');
+        expect(() => writeFileSync(filler, Buffer.alloc(1024 * 1024))).toThrow(/ENOSPC/);
+        const placed = await stand.decide('quay/a');
+        const failed = await stand.until('LoadFailed', (e) => e.residentId === placed.residentId);
+        expect(failed.message).toContain('ENOSPC');
+        expect(failed.class).toBe('exited');
+        expect(stand.engines()).toEqual([]);
+        rmSync(filler);
+        await loaded('quay/a');
+        await stand.endAgent();
+      } finally {
+        execFileSync('umount', ['-l', folder]);
+        await stand.startAgent();
+      }
+    },
+  );
+
+  it('gives the room of a killed engine back: what is free is as measured', async () => {
+    const room = async () => (await readRoom([RAM]))[0]?.bytes ?? 0;
+    const placed = await loaded('quay/big');
+    const ready = await stand.ready(placed);
+    const heldBytes = ready.measured.hostAnonymousBytes;
+    const during = await room();
+    process.kill(placed.pid, 'SIGKILL');
+    expect(await end(placed)).toBe('ResidentCrashed');
+    // Others use this machine too: most of what it held must be seen again within some looks.
+    await waitFor('its memory is free again', 20_000, async () => (await room()) > during + heldBytes / 2);
+  });
+});
