@@ -7,10 +7,11 @@ import { startEmbeddedNode } from '#events/testing/embedded-node.js';
 import { packageRoot } from '#runtime/process-info.js';
 import { agentLineToken } from '#runtime/secrets.js';
 import { foundModel, ScriptedAgent } from '../../../apps/api/src/testing/scripted-agent.js';
-import type { Target } from './load.js';
+import { PATH, type Target } from './load.js';
 
 export const COLD_MODELS = 24;
 const COLD_LOAD_MS = 150;
+const SERVES_WITHIN_MS = 120_000;
 
 export interface BenchStand {
   readonly direct: Target;
@@ -59,14 +60,15 @@ export async function startBenchStand(self: string, apiExecArgv: readonly string
     BERTH_MODELS: home,
     BERTH_PORT: '0',
     EVENTSTORE_URL: node.url,
-    BERTH_LOG: 'error',
   };
   const api = await start(join(packageRoot(), 'dist/apps/api/src/main.js'), [], env, apiExecArgv);
   const { details } = api.message as { details: { port: number } };
+  const berth = { name: 'berth', port: details.port, pid: api.pid };
+  await serves(berth);
   return {
     direct: { name: 'direct', port: enginePort, pid: undefined },
     floor: { name: 'floor', port: floor.message as number, pid: floor.pid },
-    berth: { name: 'berth', port: details.port, pid: api.pid },
+    berth,
     nodePid: node.pid,
     readyAtMs,
     stop: async () => {
@@ -78,6 +80,19 @@ export async function startBenchStand(self: string, apiExecArgv: readonly string
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** An api listens before the agent has found it: nothing is measured before the model is there. */
+async function serves({ port }: Target): Promise<void> {
+  const body = JSON.stringify({ model: 'bench', messages: [] });
+  const until = Date.now() + SERVES_WITHIN_MS;
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:${port}${PATH}`, { method: 'POST', body });
+    const said = await response.text();
+    if (response.ok) return;
+    if (Date.now() > until) throw new Error(`the api never served its model: ${said}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
 }
 
 async function ended(child: ChildProcess): Promise<void> {
