@@ -8,6 +8,11 @@ import { partText, ThinkText } from './think-text.js';
 /** Cheap: an answer in which no message opens with a tag is never parsed. */
 const OPENS_WITH_TAG = /"content"\s*:\s*"(?:\s|\\[nrt])*(?:<|\\u003c)think(?:ing)?(?:>|\\u003e)/i;
 
+/** Most answers hold no such sign at all, which is found without making text of them. */
+const LESS_THAN = 0x3c;
+const ESCAPED = Buffer.from('\\u003');
+const mayHoldTag = (bytes: Buffer): boolean => bytes.includes(LESS_THAN) || bytes.includes(ESCAPED);
+
 /**
  * Reasoning out of the answers of `/v1/chat/completions`, for engines that leave it in the text. Frames are parsed until
  * every choice is known to be past its reasoning; from then on they pass untouched.
@@ -38,7 +43,7 @@ export class ReasoningFilter implements AnswerFilter {
   }
 
   whole(bytes: Buffer): Result<Buffer> {
-    if (!OPENS_WITH_TAG.test(bytes.toString('latin1'))) return ok(bytes);
+    if (!mayHoldTag(bytes) || !OPENS_WITH_TAG.test(bytes.toString('latin1'))) return ok(bytes);
     const answer = parsedObject(bytes.toString('utf8'));
     if (!answer) return ok(bytes);
     const choices = listOf(answer['choices']).map((choice) => {
