@@ -49,6 +49,8 @@ export interface StandOptions {
   readonly models: readonly string[];
   readonly portOf: AgentOptions['portOf'];
   readonly ramLimitBytes?: number;
+  /** Slots that engines have, whatever their contract says. */
+  readonly slots?: number;
   readonly whileLoading?: NonNullable<AgentOptions['whileLoading']>;
 }
 

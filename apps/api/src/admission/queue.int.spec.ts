@@ -1,0 +1,179 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { PlacementDecidedData } from '#domain/events/worker-events.js';
+import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
+import { eventually, type Stand, startStand } from '../testing/stand.js';
+
+const CHAT = '/v1/chat/completions';
+
+interface Item {
+  readonly callId: string;
+  readonly place: number;
+  readonly modelKey: string;
+  readonly phase: string;
+  readonly why: string;
+  readonly background: boolean;
+  readonly predicted?: { readonly predictedReadySeconds?: number };
+}
+
+/** A promise that a test settles when it likes. */
+function gate() {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
+describe('the queue, with room for every model and one slot for each', () => {
+  let engine: ScriptedEngine;
+  let stand: Stand;
+  let loading: (data: PlacementDecidedData) => Promise<void> = () => Promise.resolve();
+
+  beforeAll(async () => {
+    engine = await new ScriptedEngine().start();
+    stand = await startStand({
+      models: ['chat-a', 'chat-b', 'chat-c'],
+      portOf: () => engine.port,
+      slots: 1,
+      whileLoading: (data) => loading(data),
+    });
+    await eventually('the first answer', async () =>
+      (await chat('chat-a')).status === 200 ? true : undefined,
+    );
+  });
+  afterEach(() => {
+    loading = () => Promise.resolve();
+    engine.script = sayHello;
+    engine.requests.length = 0;
+  });
+  afterAll(async () => {
+    await stand.stop();
+    engine.die();
+  });
+
+  const chat = (model: string, more: object = {}, headers: Record<string, string> = {}) =>
+    fetch(`${stand.url}${CHAT}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }], ...more }),
+    });
+  const queue = async () =>
+    ((await (await fetch(`${stand.url}/admin/queue`)).json()) as { items: Item[] }).items;
+  const queued = (what: string, count: number) =>
+    eventually(what, async () => {
+      const items = await queue();
+      return items.length === count && items.every(({ place }) => place > 0) ? items : undefined;
+    });
+  /** Calls to chat-a stay at their engine until the test opens them. */
+  const holdA = () => {
+    const { open, opened } = gate();
+    engine.script = async (request) => {
+      if ((JSON.parse(request.body.toString()) as { model: string }).model === 'chat-a') await opened;
+      return sayHello(request);
+    };
+    return open;
+  };
+
+  it('never makes a call to a resident wait behind a load', async () => {
+    const { open, opened } = gate();
+    loading = () => opened;
+    const cold = chat('chat-b');
+    await eventually('the load', async () => (await queue()).find(({ phase }) => phase === 'loading'));
+    const warm = await chat('chat-a');
+    expect(warm.status).toBe(200);
+    expect(warm.headers.get('x-berth-cold')).toBe('0');
+    expect(await queue()).toMatchObject([{ modelKey: 'chat-b', phase: 'loading' }]);
+    open();
+    expect((await cold).status).toBe(200);
+  });
+
+  it('lets calls wait for a slot of their model alone, background last, and shows order, prediction and why', async () => {
+    const open = holdA();
+    const first = chat('chat-a');
+    await eventually('the call at the engine', () => engine.requests[0]);
+    const background = chat('chat-a', { metadata: { intent: 'background' } });
+    await queued('the background call', 1);
+    const foreground = chat('chat-a');
+    const items = await queued('both', 2);
+    expect(items).toMatchObject([
+      { place: 1, modelKey: 'chat-a', background: false, phase: 'slot' },
+      { place: 2, modelKey: 'chat-a', background: true },
+    ]);
+    expect(items[0]!.why).toContain('slot');
+    for (const { why, predicted } of items) {
+      expect(why).not.toBe('');
+      expect(predicted?.predictedReadySeconds).toBeGreaterThanOrEqual(0);
+    }
+    // The slots of one model are nobody else's.
+    expect((await chat('chat-b')).status).toBe(200);
+    open();
+    const ids = [];
+    for (const call of [first, foreground, background]) {
+      const answer = await call;
+      expect(answer.status).toBe(200);
+      ids.push(answer.headers.get('x-berth-call')!);
+    }
+    const ends = [];
+    for (const id of ids.slice(1)) ends.push(await stand.finished('chat-a', id));
+    const [ahead, behind] = ends.map(({ stamps }) => Date.parse(stamps.forwardedAt ?? ''));
+    expect(ahead).toBeLessThanOrEqual(behind!);
+    expect(ends[1]!.queue).toMatchObject({ position: 1 });
+  });
+
+  it('takes the session from the header, from metadata or from user, and keeps its name to itself', async () => {
+    const answers = [
+      await chat('chat-a', {}, { 'x-session-id': 'my session' }),
+      await chat('chat-a', { metadata: { session: 'my session' } }),
+      await chat('chat-a', { user: 'my session' }),
+      await chat('chat-a', { user: 'another' }),
+      await chat('chat-a'),
+    ];
+    const ids = answers.map((answer) => answer.headers.get('x-berth-call')!);
+    await stand.finished('chat-a', ids.at(-1)!);
+    const events = await stand.callEvents('chat-a');
+    const groups = ids.map((id) => {
+      const started = events.find((e) => e.type === 'CallStarted' && e.data.callId === id);
+      return started?.type === 'CallStarted' ? started.data.group : 'no such event';
+    });
+    expect(groups[0]).toMatch(/^[0-9a-f]{32}$/);
+    expect(groups.slice(1, 3)).toEqual([groups[0], groups[0]]);
+    expect(groups[3]).toMatch(/^[0-9a-f]{32}$/);
+    expect(groups[3]).not.toBe(groups[0]);
+    expect(groups[4]).toBeUndefined();
+    expect(JSON.stringify(events)).not.toContain('my session');
+  });
+
+  it('answers from memory while a load that failed is not tried again', async () => {
+    let loads = 0;
+    loading = async ({ residentId, modelKey }) => {
+      if (modelKey !== 'chat-c') return;
+      loads += 1;
+      await stand.agent.fact({
+        type: 'LoadFailed',
+        data: {
+          residentId,
+          class: 'exited',
+          message: 'it exited with 1',
+          logTail: '',
+          seconds: 0.1,
+        },
+      });
+      // The load is over: nothing comes after its failure.
+      await new Promise(() => undefined);
+    };
+    const failed = await chat('chat-c');
+    expect(failed.status).toBe(503);
+    // Every way to place it was tried once.
+    const tried = loads;
+    expect(tried).toBeGreaterThan(0);
+    const again = await chat('chat-c');
+    const { error } = (await again.json()) as { error: { code: string; message: string } };
+    expect(again.status).toBe(503);
+    expect(error).toMatchObject({ code: 'model_load_failed' });
+    expect(error.message).toContain('it exited with 1');
+    expect(Number(again.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(again.headers.get('x-should-retry')).toBe('false');
+    expect(loads).toBe(tried);
+    expect(await queue()).toEqual([]);
+  });
+});
