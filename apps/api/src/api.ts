@@ -32,7 +32,7 @@ import { DiskWatch } from './live/disk-watch.js';
 import { healthOf } from './live/health.js';
 import { Management } from './management.js';
 import { Metrics } from './live/metrics.js';
-import { logCall } from './recorder/access-log.js';
+import { AccessLog } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
 
 const CALLS_DEADLINE_MS = 10_000;
@@ -90,13 +90,14 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     eventsWaiting: () => spool.waitingEvents,
     eventsLost: () => spool.lost,
   });
+  const access = new AccessLog(logger);
   const recorder = new Recorder({
     spool,
     apiId: id,
     histories,
     onEnded: (endpoint, data) => {
       metrics.ended(endpoint, data);
-      logCall(logger, endpoint, data);
+      access.ended(endpoint, data);
     },
     now,
   });
@@ -112,6 +113,10 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     groupKey: localSecret(config.home, 'group-key'),
     health: () => healthOf({ fleet, sessions, spool, diskFreeBytes: () => disk.freeBytes, version, now }),
     metrics,
+    onEarlyRefusal: (refusal) => {
+      metrics.refused(refusal.endpoint);
+      access.refused(refusal);
+    },
     logger,
     now,
   });
@@ -156,6 +161,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
         logger.warn({ waiting: spool.waitingEvents }, 'call events stay in the spool for the next api');
       }
       await spool.close();
+      access.flush();
       disk.stop();
       removeIfEmpty(spoolDir);
       if (registered) await unregisterApi(log, id, logger);

@@ -8,6 +8,7 @@ import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { Admission } from '../admission/admission.js';
 import type { AdmissionEnd, AdmittedCall, TicketView, Wanted } from '../admission/port.js';
+import type { EarlyRefusal } from '../recorder/access-log.js';
 import type { CallEnd, CallRecord } from '../recorder/call-record.js';
 import type { Recorder } from '../recorder/recorder.js';
 import { statusOf } from './answers.js';
@@ -33,6 +34,8 @@ export interface CallDeps {
   readonly resolver: Resolver;
   readonly progress: (view: TicketView) => number | undefined;
   readonly groupKey: string;
+  /** Told of a call that was refused before there was anything to record of it. */
+  readonly onEarlyRefusal: (refusal: EarlyRefusal) => void;
   readonly logger: Logger;
   readonly now: () => number;
 }
@@ -74,6 +77,7 @@ export class ServedCall {
     const filter = this.#protocol ?? this.#reasoning;
     this.client = filter ? new FilteredClient(res, filter, this.id) : new CallClient(res);
     this.client.header('x-berth-call', this.id);
+    this.client.header('x-request-id', this.id);
     for (const [name, value] of this.#protocol?.headers ?? []) this.client.header(name, value);
   }
 
@@ -83,24 +87,38 @@ export class ServedCall {
     if (!read.ok) {
       // A body that stalled may go on at any time: the connection cannot serve another request.
       if (read.error.code === 'request_timeout') this.client.header('connection', 'close');
-      this.client.fail(read.error, false);
+      this.#refuseEarly(read.error);
       linger(this.#req);
       return;
     }
     const body = this.#body(read.value);
     if (!body.ok) {
-      this.client.fail(body.error, false);
+      this.#refuseEarly(body.error);
       return;
     }
     this.#stream = body.value.stream;
     this.#reasoning?.expect(body.value.choices);
     const resolved = this.#d.resolver.resolve(body.value, this.#endpoint);
-    this.#record = this.#begin(body.value, resolved.ok ? resolved.value : undefined);
+    const group = this.#group(body.value.session);
+    this.#record = this.#begin(body.value, resolved.ok ? resolved.value : undefined, group);
     const error = resolved.ok
       ? certainlyTooLong(body.value, this.#route, resolved.value.model)
       : resolved.error;
     if (error) this.#refuse(error);
-    else if (resolved.ok) await this.#place(this.#record, body.value, resolved.value);
+    else if (resolved.ok) await this.#place(this.#record, body.value, resolved.value, group);
+  }
+
+  /** Nothing is known of it that an event could say: it has a line in the log, and is counted. */
+  #refuseEarly(error: BerthError): void {
+    this.client.fail(error, false);
+    const { now, onEarlyRefusal } = this.#d;
+    onEarlyRefusal({
+      callId: this.id,
+      endpoint: this.#endpoint.path,
+      error,
+      receivedAtMs: this.#receivedAtMs,
+      nowMs: now(),
+    });
   }
 
   /** What came, and where another protocol is spoken, what engines get for it. */
@@ -130,8 +148,8 @@ export class ServedCall {
     this.#finish({ outcome: 'failed', status: this.#status(error), error });
   }
 
-  #begin(body: CallBody, resolved: Resolved | undefined): CallRecord {
-    const { intent, session, maxTokens } = body;
+  #begin(body: CallBody, resolved: Resolved | undefined, group: string | undefined): CallRecord {
+    const { intent, maxTokens } = body;
     return this.#d.recorder.begin({
       callId: this.id,
       modelKey: resolved?.model.modelKey ?? UNRESOLVED,
@@ -142,18 +160,24 @@ export class ServedCall {
       receivedAtMs: this.#receivedAtMs,
       ...(maxTokens === undefined ? {} : { maxTokens }),
       ...(intent === undefined || !BACKGROUND.has(intent) ? {} : { intent }),
-      ...this.#group(session),
+      ...(group === undefined ? {} : { group }),
     });
   }
 
-  #group(session: string | undefined): { group?: string } {
+  /** Calls of one session keep their order; what it is called stays here. */
+  #group(session: string | undefined): string | undefined {
     const header = this.#req.headers['x-session-id'];
     const name = typeof header === 'string' && header !== '' ? header : session;
-    if (name === undefined || name === '') return {};
-    return { group: createHmac('sha256', this.#d.groupKey).update(name).digest('hex').slice(0, 32) };
+    if (name === undefined || name === '') return undefined;
+    return createHmac('sha256', this.#d.groupKey).update(name).digest('hex').slice(0, 32);
   }
 
-  async #place(record: CallRecord, body: CallBody, resolved: Resolved): Promise<void> {
+  async #place(
+    record: CallRecord,
+    body: CallBody,
+    resolved: Resolved,
+    group: string | undefined,
+  ): Promise<void> {
     const { maxTokens } = body;
     let wanted: Wanted = {
       callId: this.id,
@@ -164,7 +188,7 @@ export class ServedCall {
       background: isBackground(body.intent),
       promptTokens: Math.ceil(body.promptBytes / BYTES_PER_TOKEN) + body.pictures * TOKENS_PER_PICTURE,
       receivedAtMs: this.#receivedAtMs,
-      ...this.#group(body.session),
+      ...(group === undefined ? {} : { group }),
       ...(maxTokens === undefined ? {} : { maxTokens }),
     };
     const hold = new Hold({

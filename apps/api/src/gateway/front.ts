@@ -1,4 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { newId } from '#runtime/ids.js';
 import { isDataPlane, pathOf } from './endpoints.js';
 import type { Gateway } from './gateway.js';
 
@@ -17,7 +18,10 @@ export function createFront(gateway: Gateway, framework: Handler): Server {
   const options = { connectionsCheckingInterval: LOOK_EVERY_MS };
   const server = createServer(options, (req, res) => {
     if (isDataPlane(pathOf(req.url ?? '/'))) gateway.handle(req, res);
-    else framework(req, res);
+    else {
+      res.setHeader('x-request-id', newId());
+      framework(req, res);
+    }
   });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = HEADERS_MS;

@@ -65,7 +65,10 @@ export class Gateway {
     req.resume();
     const { metrics } = this.#o;
     metrics.render().then(
-      (text) => res.writeHead(200, { 'content-type': metrics.contentType }).end(text),
+      (text) =>
+        res
+          .writeHead(200, { ...Object.fromEntries(idHeader()), 'content-type': metrics.contentType })
+          .end(text),
       (error: unknown) => {
         this.#o.logger.error({ err: error }, 'the metrics could not be put together');
         this.#fail(
@@ -160,7 +163,7 @@ export class Gateway {
 
   #notAllowed(res: ServerResponse, path: string, allow: string, method: string | undefined): void {
     if (method === 'OPTIONS') {
-      res.writeHead(204, { allow: `${allow}, OPTIONS` }).end();
+      res.writeHead(204, { ...Object.fromEntries(idHeader()), allow: `${allow}, OPTIONS` }).end();
       return;
     }
     const message = `${path} does not take ${method ?? 'this method'}. It takes ${allow}.`;
@@ -172,7 +175,7 @@ export class Gateway {
     this.#answer(req, res, () => {
       if (req.method !== 'GET' && req.method !== 'HEAD')
         this.#notAllowed(res, '/health', 'GET, HEAD', req.method);
-      else sendJson(res, 200, this.#o.health());
+      else sendJson(res, 200, this.#o.health(), idHeader());
     });
   }
 
@@ -183,7 +186,14 @@ export class Gateway {
   }
 }
 
-const idHeader = (): [string, string][] => [['x-berth-call', callId(newId())]];
+/** For what is no call: an id all the same, by which its answer can be spoken of. */
+function idHeader(): [string, string][] {
+  const id = callId(newId());
+  return [
+    ['x-berth-call', id],
+    ['x-request-id', id],
+  ];
+}
 
 export const stopping = (): BerthError =>
   berthError('shutting_down', 'Berth is stopping. Ask again when it is back.', { retryAfterSeconds: 5 });

@@ -36,6 +36,7 @@ const NOT_DOWNSTREAM = new Set([
   ...HOP_BY_HOP,
   'content-length',
   'content-encoding',
+  'x-request-id',
   'date',
   'server',
   'vary',

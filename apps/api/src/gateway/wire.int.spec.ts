@@ -384,6 +384,29 @@ describe('the front door over the wire', () => {
     expect(await socket.hears('\r\n\r\n')).toContain('HTTP/1.1 401');
   });
 
+  it('gives every answer an id by which it can be spoken of, errors among them', async () => {
+    const asked = [
+      chat({}),
+      chat({ model: 'nobody' }),
+      fetch(`${stand.url}${CHAT}`, { method: 'POST', body: '{' }),
+      fetch(`${stand.url}${CHAT}`),
+      fetch(`${stand.url}${CHAT}`, { method: 'OPTIONS' }),
+      ...['/v1/models', '/v1/nothing', '/api/tags', '/health', '/metrics'].map((path) =>
+        fetch(`${stand.url}${path}`),
+      ),
+    ];
+    const ids = [];
+    for (const answer of await Promise.all(asked)) {
+      const id = answer.headers.get('x-request-id');
+      expect(id).toMatch(/^[0-9a-f-]{36}$/);
+      expect(answer.headers.get('x-berth-call')).toBe(id);
+      ids.push(id);
+    }
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const path of ['/admin/queue', '/admin/nothing'])
+      expect((await fetch(`${stand.url}${path}`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
   it('passes the trace context of a caller on to the engine', async () => {
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     expect((await chat({}, { traceparent, tracestate: 'vendor=1' })).status).toBe(200);

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { CallEventData } from '#domain/events/call-events.js';
+import type { CallEventData, CallOutcome } from '#domain/events/call-events.js';
 
 /** What is looked at when somebody asks, and counted nowhere. */
 export interface Looks {
@@ -18,9 +18,10 @@ const SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 120, 300];
  */
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #calls = this.#counter('berth_calls_total', 'Calls that have ended.', ['endpoint', 'outcome']);
-  readonly #tokens = this.#counter('berth_tokens_total', 'Tokens as engines counted them.', ['kind']);
-  readonly #bytesOut = this.#counter('berth_answer_bytes_total', 'Bytes of answers.', []);
+  /** Counted here at every call, and given to the registry when somebody asks: labels cost more than the counting. */
+  readonly #calls = new Map<string, Map<CallOutcome, number>>();
+  readonly #tokens = { prompt: 0, cached: 0, output: 0 };
+  #bytesOut = 0;
   readonly #seconds = this.#histogram('berth_call_seconds', 'From a call to its end.');
   readonly #firstByte = this.#histogram(
     'berth_first_byte_seconds',
@@ -28,6 +29,17 @@ export class Metrics {
   );
 
   constructor(looks: Looks) {
+    this.#counter('berth_calls_total', 'Calls that have ended.', ['endpoint', 'outcome'], (counter) => {
+      for (const [endpoint, outcomes] of this.#calls) {
+        for (const [outcome, count] of outcomes) counter.inc({ endpoint, outcome }, count);
+      }
+    });
+    this.#counter('berth_tokens_total', 'Tokens as engines counted them.', ['kind'], (counter) => {
+      for (const [kind, count] of Object.entries(this.#tokens)) counter.inc({ kind }, count);
+    });
+    this.#counter('berth_answer_bytes_total', 'Bytes of answers.', [], (counter) =>
+      counter.inc(this.#bytesOut),
+    );
     this.#gauge('berth_calls_under_way', 'Calls that have not ended.', looks.callsUnderWay);
     this.#gauge('berth_calls_waiting', 'Calls in the queue.', looks.callsWaiting);
     this.#gauge('berth_residents', 'Engines with a model, in any phase.', looks.residents);
@@ -41,16 +53,21 @@ export class Metrics {
   }
 
   ended(endpoint: string, { outcome, tokens, bytesOut, stamps }: CallEventData<'CallFinished'>): void {
-    this.#calls.inc({ endpoint, outcome });
-    this.#bytesOut.inc(bytesOut);
-    if (tokens.prompt !== undefined) this.#tokens.inc({ kind: 'prompt' }, tokens.prompt);
-    if (tokens.cached !== undefined) this.#tokens.inc({ kind: 'cached' }, tokens.cached);
-    if (tokens.output !== undefined) this.#tokens.inc({ kind: 'output' }, tokens.output);
+    this.#count(endpoint, outcome);
+    this.#bytesOut += bytesOut;
+    this.#tokens.prompt += tokens.prompt ?? 0;
+    this.#tokens.cached += tokens.cached ?? 0;
+    this.#tokens.output += tokens.output ?? 0;
     const receivedAtMs = Date.parse(stamps.receivedAt);
     this.#seconds.observe((Date.parse(stamps.finishedAt) - receivedAtMs) / 1000);
     if (stamps.firstByteAt !== undefined) {
       this.#firstByte.observe((Date.parse(stamps.firstByteAt) - receivedAtMs) / 1000);
     }
+  }
+
+  /** Before it was known whose call it is: the log has nothing of it. */
+  refused(endpoint: string): void {
+    this.#count(endpoint, 'refused');
   }
 
   get contentType(): string {
@@ -61,8 +78,31 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  #counter<L extends string>(name: string, help: string, labelNames: readonly L[]): Counter<L> {
-    return new Counter({ name, help, labelNames: [...labelNames], registers: [this.#registry] });
+  #count(endpoint: string, outcome: CallOutcome): void {
+    let outcomes = this.#calls.get(endpoint);
+    if (!outcomes) {
+      outcomes = new Map<CallOutcome, number>();
+      this.#calls.set(endpoint, outcomes);
+    }
+    outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+  }
+
+  #counter<L extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly L[],
+    fill: (counter: Counter<L>) => void,
+  ): void {
+    new Counter<L>({
+      name,
+      help,
+      labelNames: [...labelNames],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        fill(this);
+      },
+    });
   }
 
   #histogram(name: string, help: string): Histogram {

@@ -1,27 +1,85 @@
+import type { BerthError } from '#domain/errors.js';
 import type { CallEventData } from '#domain/events/call-events.js';
-import type { Logger } from '#runtime/logger.js';
+import { lineWriter, type Logger } from '#runtime/logger.js';
+import { statusOf } from '../gateway/answers.js';
+import { isoTime } from './iso-time.js';
 
-/** One line for each call that has ended: what came of it, never what was said. */
-export function logCall(logger: Logger, endpoint: string, data: CallEventData<'CallFinished'>): void {
-  if (!logger.isLevelEnabled('info')) return;
-  const { callId, modelKey, outcome, status, code, workerId, attempts, stamps, tokens, bytesOut } = data;
-  const receivedAtMs = Date.parse(stamps.receivedAt);
-  const since = (at: string | undefined) => (at === undefined ? undefined : Date.parse(at) - receivedAtMs);
-  logger.info(
-    {
+/** Of pino's `info`. */
+const LEVEL = 30;
+/** What has not been written after this long, or is longer than this, is written. */
+const FLUSH_AFTER_MS = 100;
+const FLUSH_CHARACTERS = 16 * 1024;
+
+/** A call that was refused before it was known whose it is: its body was too long, no JSON, or stopped coming. */
+export interface EarlyRefusal {
+  readonly callId: string;
+  readonly endpoint: string;
+  readonly error: BerthError;
+  readonly receivedAtMs: number;
+  readonly nowMs: number;
+}
+
+/**
+ * One line for each call that has ended: what came of it, never what was said. At thousands of calls a second a write
+ * for each is what costs most: lines are gathered for a moment and written together.
+ */
+export class AccessLog {
+  readonly #logger: Logger;
+  readonly #write: (lines: string) => void;
+  readonly #bindings: Readonly<Record<string, unknown>>;
+  #lines = '';
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+    this.#write = lineWriter(logger);
+    this.#bindings = logger.bindings();
+  }
+
+  ended(endpoint: string, data: CallEventData<'CallFinished'>): void {
+    if (!this.#logger.isLevelEnabled('info')) return;
+    const { stamps } = data;
+    const receivedAtMs = Date.parse(stamps.receivedAt);
+    this.#line(stamps.finishedAt, {
+      call: data.callId,
+      endpoint,
+      model: data.modelKey,
+      worker: data.workerId,
+      outcome: data.outcome,
+      status: data.status,
+      code: data.code,
+      attempts: data.attempts,
+      tokens: data.tokens,
+      bytesOut: data.bytesOut,
+      firstByteMs:
+        stamps.firstByteAt === undefined ? undefined : Date.parse(stamps.firstByteAt) - receivedAtMs,
+      totalMs: Date.parse(stamps.finishedAt) - receivedAtMs,
+    });
+  }
+
+  refused({ callId, endpoint, error, receivedAtMs, nowMs }: EarlyRefusal): void {
+    if (!this.#logger.isLevelEnabled('info')) return;
+    this.#line(isoTime(nowMs), {
       call: callId,
       endpoint,
-      model: modelKey,
-      worker: workerId,
-      outcome,
-      status,
-      code,
-      attempts,
-      tokens,
-      bytesOut,
-      firstByteMs: since(stamps.firstByteAt),
-      totalMs: since(stamps.finishedAt),
-    },
-    'call',
-  );
+      outcome: 'refused',
+      status: statusOf(error),
+      code: error.code,
+      totalMs: nowMs - receivedAtMs,
+    });
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const lines = this.#lines;
+    this.#lines = '';
+    if (lines !== '') this.#write(lines);
+  }
+
+  #line(time: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#lines += `${JSON.stringify({ level: LEVEL, time, ...this.#bindings, ...fields, msg: 'call' })}\n`;
+    if (this.#lines.length >= FLUSH_CHARACTERS) this.flush();
+    else this.#timer ??= setTimeout(() => this.flush(), FLUSH_AFTER_MS);
+  }
 }

@@ -1,21 +1,79 @@
 import { pino } from 'pino';
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { berthError } from '#domain/errors.js';
 import { SAMPLES } from '#events/testing/samples.js';
-import { logCall } from './access-log.js';
+import { AccessLog } from './access-log.js';
+
+const CHAT = '/v1/chat/completions';
+const { callId, modelKey, outcome, stamps } = SAMPLES.CallFinished;
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function logged(level = 'info') {
+  const writes: string[] = [];
+  const log = new AccessLog(pino({ name: 'api', level }, { write: (text) => void writes.push(text) }));
+  return { log, writes };
+}
 
 it('writes one line for a call, with what came of it and how long it took', () => {
-  const lines: string[] = [];
-  const stream = { write: (line: string) => void lines.push(line) };
-  logCall(pino({ level: 'info' }, stream), '/v1/chat/completions', SAMPLES.CallFinished);
-  logCall(pino({ level: 'error' }, stream), '/v1/chat/completions', SAMPLES.CallFinished);
-  expect(lines).toHaveLength(1);
-  const { callId, modelKey, outcome, stamps } = SAMPLES.CallFinished;
-  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+  const { log, writes } = logged();
+  log.ended(CHAT, SAMPLES.CallFinished);
+  log.flush();
+  expect(JSON.parse(writes.join(''))).toMatchObject({
+    level: 30,
+    name: 'api',
     msg: 'call',
     call: callId,
-    endpoint: '/v1/chat/completions',
+    endpoint: CHAT,
     model: modelKey,
     outcome,
     totalMs: Date.parse(stamps.finishedAt) - Date.parse(stamps.receivedAt),
+  });
+});
+
+it('writes what comes together at once, a tenth of a second later', () => {
+  const { log, writes } = logged();
+  for (let n = 0; n < 3; n += 1) log.ended(CHAT, SAMPLES.CallFinished);
+  vi.advanceTimersByTime(99);
+  expect(writes).toEqual([]);
+  vi.advanceTimersByTime(1);
+  expect(writes).toHaveLength(1);
+  expect(
+    writes[0]!
+      .trimEnd()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { msg: string }).msg),
+  ).toEqual(['call', 'call', 'call']);
+});
+
+it('keeps no more than some kilobytes back', () => {
+  const { log, writes } = logged();
+  for (let n = 0; n < 100; n += 1) log.ended(CHAT, SAMPLES.CallFinished);
+  expect(writes.length).toBeGreaterThan(0);
+});
+
+it('says which calls were refused before they were read, and nothing above its level', () => {
+  const refusal = {
+    callId,
+    endpoint: CHAT,
+    error: berthError('body_too_large', 'too large'),
+    receivedAtMs: 1000,
+    nowMs: 1007,
+  };
+  const quiet = logged('warn');
+  quiet.log.ended(CHAT, SAMPLES.CallFinished);
+  quiet.log.refused(refusal);
+  quiet.log.flush();
+  expect(quiet.writes).toEqual([]);
+  const { log, writes } = logged();
+  log.refused(refusal);
+  log.flush();
+  expect(JSON.parse(writes.join(''))).toMatchObject({
+    call: callId,
+    outcome: 'refused',
+    status: 413,
+    code: 'body_too_large',
+    totalMs: 7,
   });
 });
