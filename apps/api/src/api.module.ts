@@ -1,6 +1,4 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
-import { LocalOnlyGuard } from './access/guard.js';
-import { APP_GUARD } from '@nestjs/core';
 import { Admission } from './admission/admission.js';
 import { AgentLineController, LINE_TOKEN } from './agents/line.controller.js';
 import { AgentSessions } from './agents/sessions.js';
@@ -22,7 +20,6 @@ export class ApiModule {
       { provide: Admission, useValue: parts.admission },
       { provide: AgentSessions, useValue: parts.sessions },
       { provide: LINE_TOKEN, useValue: parts.lineToken },
-      { provide: APP_GUARD, useClass: LocalOnlyGuard },
     ];
     return {
       module: ApiModule,

@@ -13,6 +13,8 @@ import type { Running } from '#runtime/lifecycle.js';
 import type { Logger } from '#runtime/logger.js';
 import { packageRoot } from '#runtime/process-info.js';
 import { agentLineToken, engineKey, localSecret } from '#runtime/secrets.js';
+import { Access } from './access/access.js';
+import { DoorSettings } from './access/door-settings.js';
 import { Activity } from './admission/activity.js';
 import { Admission } from './admission/admission.js';
 import { TermsByWorker } from './admission/terms.js';
@@ -103,7 +105,9 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   });
   const engines = new Engines((resident) => engineKey(config.home, resident));
   followResidents(fleet, { engines, sessions, activity });
+  const door = new Access({ door: new DoorSettings(fleet.settings), keys: fleet.keys, now });
   const gateway: Gateway = new Gateway({
+    access: door,
     fleet,
     admission,
     recorder,
@@ -121,6 +125,9 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     now,
   });
   const management = new Management({
+    access: door,
+    fleet,
+    log,
     admission,
     sessions,
     lineToken: agentLineToken(config.home),

@@ -6,14 +6,19 @@ import type { DynamicModule, NestApplicationOptions } from '@nestjs/common';
 import type { ProcessConfig } from '#runtime/config.js';
 import type { Logger } from '#runtime/logger.js';
 import { openViews, type ViewsDb } from '#schema/connect.js';
-import { refuseVisitor } from './access/policy.js';
+import type { EventLog } from '#events/event-log.js';
+import type { Access } from './access/access.js';
 import { AdminModule } from './admin/admin.module.js';
 import { ApiModule } from './api.module.js';
 import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
+import type { Fleet } from './fleet/fleet.js';
 import type { AgentSessions } from './agents/sessions.js';
 
 export interface NestParts {
+  readonly access: Access;
+  readonly fleet: Fleet;
+  readonly log: EventLog;
   readonly admission: Admission;
   readonly sessions: AgentSessions;
   readonly lineToken: string;
@@ -40,11 +45,11 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
     // The server is ended by who made it, after its calls.
     forceCloseConnections: false,
   });
-  const { admission, sessions, lineToken, logger } = parts;
+  const { access, admission, sessions, lineToken, logger } = parts;
   const views =
     parts.config.databaseUrl === undefined ? undefined : viewsOf(parts.config.databaseUrl, logger);
   const imports: DynamicModule[] = [
-    AdminModule.with({ views, access: { refuse: refuseVisitor }, log: logger }),
+    AdminModule.with({ views, access, log: logger, fleet: parts.fleet, events: parts.log }),
   ];
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.with({ admission, sessions, lineToken, imports }),

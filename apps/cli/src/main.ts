@@ -4,6 +4,7 @@ import { packageRoot } from '#runtime/process-info.js';
 import { bench } from './commands/bench.js';
 import { type Command, type Outcome, exit } from './commands/command.js';
 import { commandHelp, help } from './commands/help.js';
+import { MANAGERS } from './commands/managers.js';
 import { PROCESSES } from './commands/processes.js';
 import { READERS } from './commands/readers.js';
 import { replay } from './commands/replay.js';
@@ -11,7 +12,15 @@ import { up } from './commands/up.js';
 import { didYouMean } from './nearest.js';
 import { UsageError } from './usage-error.js';
 
-const COMMANDS: readonly Command[] = [up, ...READERS, ...PROCESSES, replay, bench, help(() => COMMANDS)];
+const COMMANDS: readonly Command[] = [
+  up,
+  ...READERS,
+  ...MANAGERS,
+  ...PROCESSES,
+  replay,
+  bench,
+  help(() => COMMANDS),
+];
 
 /**
  * Runs one command line. Exit codes: 0 done, 1 it did not work, 2 the command line or a setting cannot be used.

@@ -11,6 +11,7 @@ export const ERROR_CODES = {
   model_not_found: { status: 404, retry: false },
   method_not_allowed: { status: 405, retry: false },
   request_timeout: { status: 408, retry: true },
+  conflict: { status: 409, retry: false },
   body_too_large: { status: 413, retry: false },
   model_cannot_fit: { status: 422, retry: false },
   bad_artifact: { status: 422, retry: false },
@@ -23,6 +24,7 @@ export const ERROR_CODES = {
   views_unavailable: { status: 503, retry: true },
   model_load_failed: { status: 503, retry: true },
   shutting_down: { status: 503, retry: true },
+  views_behind: { status: 504, retry: true },
   engine_failed: { status: 502, retry: false },
   internal: { status: 500, retry: false },
 } as const satisfies Record<string, { status: number; retry: boolean }>;

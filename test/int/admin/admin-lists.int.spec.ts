@@ -4,11 +4,14 @@ import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fa
 import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { berthError } from '#domain/errors.js';
+import type { EventLog } from '#events/event-log.js';
 import { MemoryLog } from '#events/testing/memory-log.js';
 import { SAMPLES } from '#events/testing/samples.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
 import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-policy.js';
+import { viewsPosition } from '../../../apps/api/src/admin/commands/wait.interceptor.js';
+import { Fleet } from '../../../apps/api/src/fleet/fleet.js';
 import { Projector } from '../../../apps/projector/src/run/projector.js';
 import type { Drawn } from '../../../apps/projector/src/testing/random-log.js';
 import { startPostgres, type TestPostgres } from '../../support/postgres.js';
@@ -30,7 +33,8 @@ describe('the management lists', () => {
   let address: string;
   let projector: Projector;
   const events = new MemoryLog();
-  let refuse: AccessPolicy['refuse'] = () => undefined;
+  const open: AccessPolicy['management'] = () => ({ ok: true, value: { rights: 'admin' } });
+  let management = open;
 
   const get = async (path: string): Promise<Answer> => {
     const response = await fetch(`${address}${path}`);
@@ -80,9 +84,14 @@ describe('the management lists', () => {
     projector = new Projector({ databaseUrl: url, schema: 'views', events, log: listeningLog() });
     void projector.run();
     await projector.following;
+    // No command is given here.
+    const log = {} as EventLog;
     const module = AdminModule.with({
       views,
-      access: { refuse: (visitor) => refuse(visitor) },
+      access: { management: (visitor) => management(visitor) },
+      fleet: new Fleet(log),
+      events: log,
+      waitMostMs: 300,
       log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
     });
     Logger.overrideLogger(false);
@@ -270,15 +279,29 @@ describe('the management lists', () => {
     expect((await get('/admin/nowhere')).body).toMatchObject({ status: 404, code: 'not_found' });
   });
 
+  it('wait for the position that a command answered, and say how far they are when it does not come', async () => {
+    const { commit_position: folded } = await viewsPosition(
+      views.withSchema('views'),
+    ).executeTakeFirstOrThrow();
+    expect((await get(`/admin/calls?wait=${folded}`)).status).toBe(200);
+    const behind = await get(`/admin/calls?wait=${BigInt(folded ?? 0) + 1n}`);
+    expect(behind.status).toBe(504);
+    expect(behind.body).toMatchObject({ code: 'views_behind', position: folded, retryAfterSeconds: 2 });
+    expect((await get('/admin/calls?wait=soon')).body).toMatchObject({ status: 400, param: 'wait' });
+  });
+
   it('answer only whom the policy lets in', async () => {
-    refuse = ({ peer }) => berthError('invalid_api_key', `not for ${String(peer)}`);
+    management = ({ peer }) => ({
+      ok: false,
+      error: { error: berthError('invalid_api_key', `not for ${String(peer)}`), delayMs: 0 },
+    });
     try {
       const refused = await get('/admin/calls');
       expect(refused.status).toBe(401);
       expect(refused.headers.get('www-authenticate')).toBe('Bearer');
       expect(refused.body).toMatchObject({ code: 'invalid_api_key', detail: 'not for 127.0.0.1' });
     } finally {
-      refuse = () => undefined;
+      management = open;
     }
   });
 

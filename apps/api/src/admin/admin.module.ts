@@ -1,12 +1,16 @@
 import { type DynamicModule, Module, type Provider } from '@nestjs/common';
-import { APP_FILTER } from '@nestjs/core';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
+import type { EventLog } from '#events/event-log.js';
 import type { ViewsDb } from '#schema/connect.js';
+import { Fleet } from '../fleet/fleet.js';
 import { ACCESS_POLICY, type AccessPolicy } from './access/access-policy.js';
 import { AdminGuard } from './access/admin.guard.js';
 import { AccuracyController } from './accuracy/accuracy.controller.js';
 import { AccuracyRepository } from './accuracy/accuracy.repository.js';
 import { CallsController } from './calls/calls.controller.js';
 import { CallsRepository } from './calls/calls.repository.js';
+import { CommandLog, EVENT_LOG } from './commands/command-log.js';
+import { WAIT_MOST_MS, WaitInterceptor } from './commands/wait.interceptor.js';
 import { DecisionsController } from './decisions/decisions.controller.js';
 import { DecisionsRepository } from './decisions/decisions.repository.js';
 import { EvictionsController } from './evictions/evictions.controller.js';
@@ -14,11 +18,16 @@ import { EvictionsRepository } from './evictions/evictions.repository.js';
 import { ExplainService } from './explain/explain.service.js';
 import { HistoryController } from './history/history.controller.js';
 import { HistoryRepository } from './history/history.repository.js';
+import { KeysController } from './keys/keys.controller.js';
+import { KeysRepository } from './keys/keys.repository.js';
+import { KeysService } from './keys/keys.service.js';
 import { ModelsController } from './models/models.controller.js';
 import { ModelsRepository } from './models/models.repository.js';
 import { PROBLEM_LOG, ProblemFilter, type ProblemLog } from './problem/problem.filter.js';
 import { ResidentsController } from './residents/residents.controller.js';
 import { ResidentsRepository } from './residents/residents.repository.js';
+import { SettingsController } from './settings/settings.controller.js';
+import { SettingsService } from './settings/settings.service.js';
 import { ViewsReader } from './views/views-reader.js';
 import { WorkersController } from './workers/workers.controller.js';
 import { WorkersRepository } from './workers/workers.repository.js';
@@ -28,7 +37,15 @@ export interface AdminParts {
   readonly views: ViewsDb | undefined;
   readonly access: AccessPolicy;
   readonly log: ProblemLog;
+  /** What is folded, and where commands are written. */
+  readonly fleet: Fleet;
+  readonly events: Pick<EventLog, 'append'>;
+  /** How long a read with `?wait=` waits for the views at most. */
+  readonly waitMostMs?: number;
 }
+
+/** Shorter than what clients and proxies give an answer. */
+const WAIT_MS = 10_000;
 
 const repositories = [
   AccuracyRepository,
@@ -36,6 +53,7 @@ const repositories = [
   DecisionsRepository,
   EvictionsRepository,
   HistoryRepository,
+  KeysRepository,
   ModelsRepository,
   ResidentsRepository,
   WorkersRepository,
@@ -50,7 +68,15 @@ export class AdminModule {
       { provide: ACCESS_POLICY, useValue: parts.access },
       { provide: PROBLEM_LOG, useValue: parts.log },
       { provide: APP_FILTER, useClass: ProblemFilter },
+      { provide: APP_GUARD, useClass: AdminGuard },
+      { provide: APP_INTERCEPTOR, useClass: WaitInterceptor },
+      { provide: WAIT_MOST_MS, useValue: parts.waitMostMs ?? WAIT_MS },
+      { provide: EVENT_LOG, useValue: parts.events },
+      { provide: Fleet, useValue: parts.fleet },
       AdminGuard,
+      CommandLog,
+      KeysService,
+      SettingsService,
       ExplainService,
       ...repositories,
     ];
@@ -62,8 +88,10 @@ export class AdminModule {
         DecisionsController,
         EvictionsController,
         HistoryController,
+        KeysController,
         ModelsController,
         ResidentsController,
+        SettingsController,
         WorkersController,
       ],
       providers,

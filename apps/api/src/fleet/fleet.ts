@@ -8,7 +8,7 @@ import type {
   Recorded,
   WorkerEvent,
 } from '#domain/events/index.js';
-import type { SettingsEvent } from '#domain/events/other-events.js';
+import type { KeyEvent, SettingsEvent } from '#domain/events/other-events.js';
 import { evolveFleet, initialFleet, type FleetState } from '#domain/fleet/fleet.js';
 import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
 import { type ModelKey, type ResidentId, workerId, type WorkerId } from '#domain/ids.js';
@@ -16,10 +16,12 @@ import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { parseHistoryStream, streams } from '#events/streams.js';
+import { Keyring } from '../access/keyring.js';
 import { FoldedSettings } from './settings.js';
 
 const SETTINGS = streams.settings('');
-const PREFIXES = ['worker-', 'catalog-', 'history-', SETTINGS, streams.apis];
+const KEY = streams.key('');
+const PREFIXES = ['worker-', 'catalog-', 'history-', SETTINGS, KEY, streams.apis];
 
 export interface PlacedResident {
   readonly workerId: WorkerId;
@@ -52,6 +54,7 @@ export class Fleet {
   readonly #catalogs = new Map<WorkerId, CatalogState>();
   readonly #histories = new Map<WorkerId, Map<ModelKey, PairHistory>>();
   readonly settings = new FoldedSettings();
+  readonly keys = new Keyring();
   readonly #foundAt = new Map<string, number>();
   #apis: FleetState = initialFleet();
   #models: ReadonlyMap<ModelKey, ServableModel> | undefined;
@@ -150,6 +153,14 @@ export class Fleet {
     await this.#catchUp(streams.history(id, key), this.history(id, key).revision);
   }
 
+  async catchUpKey(keyId: string): Promise<void> {
+    await this.#catchUp(streams.key(keyId), this.keys.of(keyId).revision);
+  }
+
+  async catchUpSettings(scope: string): Promise<void> {
+    await this.#catchUp(streams.settings(scope), this.settings.of(scope)?.revision ?? -1);
+  }
+
   async #catchUp(stream: string, revision: number): Promise<void> {
     for await (const recorded of this.#log.readForwards(stream, { fromRevision: revision + 1 })) {
       this.#fold(recorded);
@@ -166,6 +177,8 @@ export class Fleet {
       this.#foldHistory(recorded as Recorded<HistoryEvent>);
     } else if (stream.startsWith(SETTINGS)) {
       this.settings.fold(stream.slice(SETTINGS.length), recorded as Recorded<SettingsEvent>);
+    } else if (stream.startsWith(KEY)) {
+      this.keys.fold(stream.slice(KEY.length), recorded as Recorded<KeyEvent>);
     } else if (stream === streams.apis) {
       this.#apis = evolveFleet(this.#apis, recorded as Recorded<FleetEvent>);
     } else {

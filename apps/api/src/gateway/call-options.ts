@@ -3,6 +3,7 @@ import { type Result, err, ok } from '#domain/result.js';
 import { KNOBS, isKnob } from '#placement/knobs.js';
 import type { CallOptions } from '#placement/model-name.js';
 import type { SettingsPatch } from '#placement/setting-levels.js';
+import type { Caller } from '../access/access.js';
 
 const CALL_KNOBS = Object.entries(KNOBS).flatMap(([name, { call }]) => (call ? [name] : []));
 
@@ -11,18 +12,22 @@ const OTHERS = ['quant', 'fit'];
 
 /**
  * Lays `berth: {…}` of a body over the options in the model's name.
- * @returns `invalid_request` naming the option and what it must be.
+ * @returns `invalid_request` naming the option and what it must be, `forbidden` where it takes an admin's rights.
  */
 export function withBodyOptions(
   named: CallOptions,
   given: Readonly<Record<string, unknown>> | undefined,
+  rights: Caller['rights'],
 ): Result<CallOptions> {
   if (given === undefined) return ok(named);
   const patch: Record<string, unknown> = {};
   let { artifact, fit } = named;
   for (const [key, value] of Object.entries(given)) {
     const knob = isKnob(key) ? KNOBS[key] : undefined;
-    // Local calls have an admin's rights.
+    if (knob?.call === 'admin' && rights !== 'admin') {
+      const message = `"berth.${key}" may be set by calls with an admin key, and by those of this machine.`;
+      return err(berthError('forbidden', message, { param: `berth.${key}` }));
+    }
     if (knob?.call) {
       if (!knob.check(value)) return err(bad(`"berth.${key}" must be ${knob.must}.`, `berth.${key}`));
       patch[key] = value;

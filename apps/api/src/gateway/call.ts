@@ -6,6 +6,7 @@ import type { Result } from '#domain/result.js';
 import type { Resident } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
+import type { Caller } from '../access/access.js';
 import type { Admission } from '../admission/admission.js';
 import type { AdmissionEnd, AdmittedCall, TicketView, Wanted } from '../admission/port.js';
 import type { EarlyRefusal } from '../recorder/access-log.js';
@@ -56,6 +57,7 @@ export class ServedCall {
   readonly #d: CallDeps;
   readonly #req: IncomingMessage;
   readonly #endpoint: Endpoint;
+  readonly #caller: Caller;
   readonly #receivedAtMs: number;
   #record: CallRecord | undefined;
   #relay: Relay | undefined;
@@ -66,10 +68,11 @@ export class ServedCall {
   #route: EngineRoute;
   #whenLoaded: Prepared['whenLoaded'];
 
-  constructor(deps: CallDeps, req: IncomingMessage, res: ServerResponse, endpoint: Endpoint) {
+  constructor(deps: CallDeps, req: IncomingMessage, res: ServerResponse, endpoint: Endpoint, caller: Caller) {
     this.#d = deps;
     this.#req = req;
     this.#endpoint = endpoint;
+    this.#caller = caller;
     this.#receivedAtMs = deps.now();
     this.#route = endpoint;
     this.#protocol = endpoint.protocol?.open({ callId: this.id, now: deps.now });
@@ -98,7 +101,7 @@ export class ServedCall {
     }
     this.#stream = body.value.stream;
     this.#reasoning?.expect(body.value.choices);
-    const resolved = this.#d.resolver.resolve(body.value, this.#endpoint);
+    const resolved = this.#d.resolver.resolve(body.value, this.#endpoint, this.#caller);
     const group = this.#group(body.value.session);
     this.#record = this.#begin(body.value, resolved.ok ? resolved.value : undefined, group);
     const error = resolved.ok
@@ -158,6 +161,7 @@ export class ServedCall {
       stream: body.stream,
       promptBytes: body.promptBytes,
       receivedAtMs: this.#receivedAtMs,
+      ...(this.#caller.keyId === undefined ? {} : { keyId: this.#caller.keyId }),
       ...(maxTokens === undefined ? {} : { maxTokens }),
       ...(intent === undefined || !BACKGROUND.has(intent) ? {} : { intent }),
       ...(group === undefined ? {} : { group }),

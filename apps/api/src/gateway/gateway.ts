@@ -3,17 +3,19 @@ import { type BerthError, berthError } from '#domain/errors.js';
 import { callId } from '#domain/ids.js';
 import { resolveModel } from '#domain/catalog/catalog.js';
 import { newId } from '#runtime/ids.js';
-import { refuseVisitor } from '../access/policy.js';
+import type { Access, Caller, Refusal } from '../access/access.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Metrics } from '../live/metrics.js';
 import { sendFailure, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
+import { answerCors } from './cors.js';
 import { ENDPOINTS, type Endpoint, errorShapeOf, pathOf } from './endpoints.js';
 import { modelEntry, modelList } from './models.js';
 import { answerList, answerOther, answerShow, OLLAMA_LISTS, OLLAMA_SHOW } from './protocols/ollama/routes.js';
 import { unknownModel } from './resolve.js';
 
 export interface GatewayOptions extends CallDeps {
+  readonly access: Pick<Access, 'calls' | 'allowedOrigin'>;
   readonly fleet: Fleet;
   readonly health: () => { readonly status: string };
   readonly metrics: Pick<Metrics, 'contentType' | 'render'>;
@@ -38,17 +40,18 @@ export class Gateway {
 
   handle(req: IncomingMessage, res: ServerResponse): void {
     const path = pathOf(req.url ?? '/');
+    if (answerCors(this.#o.access, req, res)) return;
     if (path === '/health') {
       this.#health(req, res);
       return;
     }
-    const refused = refuseVisitor({ peer: req.socket.remoteAddress, headers: req.headers });
-    if (refused) {
-      this.#answer(req, res, () => this.#fail(res, path, refused));
+    const entry = this.#o.access.calls({ peer: req.socket.remoteAddress, headers: req.headers });
+    if (!entry.ok) {
+      this.#keepOut(req, res, path, entry.error);
       return;
     }
     const endpoint = ENDPOINTS.get(path);
-    if (endpoint) this.#call(req, res, endpoint);
+    if (endpoint) this.#call(req, res, endpoint, entry.value);
     else if (path === '/metrics') this.#metrics(req, res);
     else if (path === OLLAMA_SHOW && req.method === 'POST') {
       void answerShow(this.#o.fleet, req, res, idHeader());
@@ -90,7 +93,7 @@ export class Gateway {
     for (const call of [...this.#calls]) call.stop(stopping());
   }
 
-  #call(req: IncomingMessage, res: ServerResponse, endpoint: Endpoint): void {
+  #call(req: IncomingMessage, res: ServerResponse, endpoint: Endpoint, caller: Caller): void {
     if (req.method !== 'POST') {
       this.#answer(req, res, () => this.#notAllowed(res, endpoint.path, 'POST', req.method));
       return;
@@ -100,7 +103,7 @@ export class Gateway {
       this.#answer(req, res, () => this.#fail(res, endpoint.path, stopping()));
       return;
     }
-    const call = new ServedCall(this.#o, req, res, endpoint);
+    const call = new ServedCall(this.#o, req, res, endpoint, caller);
     void this.#serve(call);
   }
 
@@ -113,6 +116,19 @@ export class Gateway {
     } finally {
       this.#calls.delete(call);
     }
+  }
+
+  /** Wrong keys are answered late; nobody else is. */
+  #keepOut(req: IncomingMessage, res: ServerResponse, path: string, refusal: Refusal): void {
+    const answer = () =>
+      this.#answer(req, res, () => this.#fail(res, path, refusal.error, challenge(refusal)));
+    if (refusal.delayMs === 0) {
+      answer();
+      return;
+    }
+    req.resume();
+    const timer = setTimeout(answer, refusal.delayMs);
+    res.once('close', () => clearTimeout(timer));
   }
 
   #other(req: IncomingMessage, res: ServerResponse, path: string): void {
@@ -194,6 +210,9 @@ function idHeader(): [string, string][] {
     ['x-request-id', id],
   ];
 }
+
+const challenge = ({ error }: Refusal): [string, string][] =>
+  error.code === 'invalid_api_key' ? [['www-authenticate', 'Bearer']] : [];
 
 export const stopping = (): BerthError =>
   berthError('shutting_down', 'Berth is stopping. Ask again when it is back.', { retryAfterSeconds: 5 });

@@ -7,6 +7,7 @@ import { type Result, err, ok } from '#domain/result.js';
 import { type CallOptions, parseModelName } from '#placement/model-name.js';
 import type { LevelPatches } from '#placement/setting-levels.js';
 import type { EffectiveSettings } from '#placement/settings.js';
+import type { Caller } from '../access/access.js';
 import { termsOf } from '../admission/terms.js';
 import type { ServableModel } from '../fleet/fleet.js';
 import type { FoldedSettings } from '../fleet/settings.js';
@@ -40,7 +41,23 @@ export class Resolver {
     this.#settings = settings;
   }
 
-  resolve(body: Pick<CallBody, 'modelName' | 'berth'>, endpoint: Endpoint): Result<Resolved> {
+  resolve(
+    body: Pick<CallBody, 'modelName' | 'berth'>,
+    endpoint: Endpoint,
+    caller: Pick<Caller, 'rights' | 'models'>,
+  ): Result<Resolved> {
+    const resolved = this.#resolve(body, endpoint, caller.rights);
+    if (!caller.models || !resolved.ok || caller.models.includes(resolved.value.model.modelKey))
+      return resolved;
+    const message = `This key opens ${caller.models.join(', ')} and not "${resolved.value.model.modelKey}".`;
+    return err(berthError('forbidden', message, { param: 'model' }));
+  }
+
+  #resolve(
+    body: Pick<CallBody, 'modelName' | 'berth'>,
+    endpoint: Endpoint,
+    rights: Caller['rights'],
+  ): Result<Resolved> {
     const models = this.#models();
     if (models !== this.#from || this.#settings.version !== this.#under) {
       this.#from = models;
@@ -51,7 +68,7 @@ export class Resolver {
     if (cached) return suits(cached, endpoint);
     const name = parseModelName(body.modelName);
     if (!name.ok) return name;
-    const options = withBodyOptions(name.value.options, body.berth);
+    const options = withBodyOptions(name.value.options, body.berth, rights);
     if (!options.ok) return options;
     const model = resolveTagged(
       [...models.values()].map((servable) => servable.model),

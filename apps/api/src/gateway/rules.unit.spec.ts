@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { berthError, type ErrorCode, ERROR_CODES } from '#domain/errors.js';
-import { refuseVisitor } from '../access/policy.js';
 import { envelope, retryHeaders } from './answers.js';
 import { withBodyOptions } from './call-options.js';
 import { mapEngineError } from './engine-errors.js';
@@ -58,33 +57,6 @@ describe('error answers', () => {
   });
 });
 
-describe('who may call', () => {
-  const local = { peer: '127.0.0.1', headers: { host: 'localhost:8080' } };
-
-  it.each([
-    ['a loopback peer', local],
-    ['IPv6', { peer: '::1', headers: { host: '[::1]:8080' } }],
-    ['a mapped address', { peer: '::ffff:127.0.0.1', headers: { host: '127.0.0.1' } }],
-    ['a local page', { ...local, headers: { ...local.headers, origin: 'http://localhost:5173' } }],
-  ])('lets %s in', (_, visitor) => {
-    expect(refuseVisitor(visitor)).toBeUndefined();
-  });
-
-  it.each([
-    ['another machine', { ...local, peer: '192.168.1.7' }],
-    ['no address', { ...local, peer: undefined }],
-    ['a rebound name', { ...local, headers: { host: 'evil.example' } }],
-    ['no Host', { ...local, headers: {} }],
-    ['a name that begins as ours', { ...local, headers: { host: 'localhost.evil.example' } }],
-    ['a foreign page', { ...local, headers: { ...local.headers, origin: 'https://evil.example' } }],
-    ['a sandboxed page', { ...local, headers: { ...local.headers, origin: 'null' } }],
-    ['a proxy', { ...local, headers: { ...local.headers, 'x-forwarded-for': '127.0.0.1' } }],
-    ['a standard proxy', { ...local, headers: { ...local.headers, forwarded: 'for=1.2.3.4' } }],
-  ])('refuses %s', (_, visitor) => {
-    expect(refuseVisitor(visitor)?.code).toBe('invalid_api_key');
-  });
-});
-
 describe('options and names', () => {
   const none = { settings: {}, fit: false };
 
@@ -92,6 +64,7 @@ describe('options and names', () => {
     const laid = withBodyOptions(
       { settings: { context: 4096, kvType: 'q8_0' }, fit: false },
       { context: 8192, quant: 'F16' },
+      'use',
     );
     expect(laid).toEqual({
       ok: true,
@@ -107,8 +80,18 @@ describe('options and names', () => {
     [{ constructor: 1 }],
     [{ fit: 'yes' }],
   ])('refuse %j', (given) => {
-    const laid = withBodyOptions(none, given);
+    const laid = withBodyOptions(none, given, 'admin');
     expect(laid.ok ? undefined : laid.error.code).toBe('invalid_request');
+  });
+
+  it('ask for an admin’s rights where an option is an admin’s', () => {
+    const laid = (rights: 'use' | 'admin') => withBodyOptions(none, { priority: 5 }, rights);
+    expect(laid('admin').ok).toBe(true);
+    const refused = laid('use');
+    expect(refused.ok ? undefined : refused.error).toMatchObject({
+      code: 'forbidden',
+      param: 'berth.priority',
+    });
   });
 
   it('names what is near a wrong name, and nothing that is not', () => {

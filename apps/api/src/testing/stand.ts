@@ -52,6 +52,8 @@ export interface StandOptions {
   /** Slots that engines have, whatever their contract says. */
   readonly slots?: number;
   readonly whileLoading?: NonNullable<AgentOptions['whileLoading']>;
+  /** Takes every line that the api logs, down to the finest. */
+  readonly onLogLine?: (line: string) => void;
 }
 
 /** A real event node and a real api in this process, with an agent and engines that do as the test says. */
@@ -59,7 +61,7 @@ export async function startStand(options: StandOptions): Promise<Stand> {
   const home = mkdtempSync(join(tmpdir(), 'berth-api-'));
   const node = await startEmbeddedNode();
   const log = openEventLog({ url: node.url, by: 'test', now: Date.now });
-  const { models, ...rest } = options;
+  const { models, onLogLine, ...rest } = options;
   const agent = await new ScriptedAgent({
     log,
     token: agentLineToken(home),
@@ -67,7 +69,9 @@ export async function startStand(options: StandOptions): Promise<Stand> {
     ...rest,
   }).start();
   const config = { home, host: '127.0.0.1', port: 0, models: home, eventstoreUrl: node.url };
-  const logger = pino({ level: process.env['BERTH_LOG'] ?? 'silent' });
+  const logger = onLogLine
+    ? pino({ level: 'trace' }, { write: onLogLine })
+    : pino({ level: process.env['BERTH_LOG'] ?? 'silent' });
   const apis: Running[] = [];
   const startAnother = async () => {
     const api = await startApi(config, logger);

@@ -12,7 +12,7 @@ export class AdminRefusal extends Error {
 const ANSWER_WITHIN_MS = 15_000;
 const PAGE = 200;
 
-/** Reads the admin API of a running Berth. Every failure is a sentence with the next step. */
+/** Asks the admin API of a running Berth. Every failure is a sentence with the next step. */
 export class AdminClient {
   readonly address: string;
 
@@ -20,24 +20,38 @@ export class AdminClient {
     this.address = address.replace(/\/+$/, '');
   }
 
-  async get<T>(path: string): Promise<T> {
+  get<T>(path: string): Promise<T> {
+    return this.send('GET', path);
+  }
+
+  /** With the admin key in BERTH_KEY, which only other machines need; on a command line everybody could read it. */
+  async send<T>(method: string, path: string, body?: object): Promise<T> {
+    const key = process.env['BERTH_KEY'];
     let answer: Response;
     try {
-      answer = await fetch(`${this.address}${path}`, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
+      answer = await fetch(`${this.address}${path}`, {
+        method,
+        signal: AbortSignal.timeout(ANSWER_WITHIN_MS),
+        headers: {
+          ...(key === undefined || key === '' ? {} : { authorization: `Bearer ${key}` }),
+          ...(body ? { 'content-type': 'application/json' } : {}),
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
     } catch (error) {
       throw new Error(this.#unreachable(error), { cause: error });
     }
     const text = await answer.text();
-    let body: unknown;
+    let read: unknown;
     try {
-      body = JSON.parse(text);
+      read = JSON.parse(text);
     } catch {
       throw new Error(
         `What answers at ${this.address}${path} is not Berth (status ${answer.status}, no JSON). Name Berth's address with --url.`,
       );
     }
-    if (!answer.ok) throw refusal(body, answer.status, path);
-    return body as T;
+    if (!answer.ok) throw refusal(read, answer.status, path);
+    return read as T;
   }
 
   /** Newest first, as the api gives them, page by page up to a number of rows. */

@@ -11,6 +11,7 @@ import { packageRoot } from '#runtime/process-info.js';
 /** An api in small: what it answers to each path, status and body. */
 let answers: Record<string, { status?: number; body: unknown }>;
 let asked: string[];
+let sent: { method: string; key: string | undefined; body: unknown }[];
 let server: Server;
 let url: string;
 let home: string;
@@ -22,11 +23,17 @@ beforeAll(async () => {
   home = mkdtempSync(join(tmpdir(), 'berth-readers-test-'));
   server = createServer((request, response) => {
     asked.push(request.url ?? '');
+    let text = '';
+    request.on('data', (chunk: Buffer) => (text += chunk.toString()));
+    request.on('end', () => {
+      const body: unknown = text === '' ? undefined : JSON.parse(text);
+      sent.push({ method: request.method ?? '', key: request.headers.authorization, body });
+    });
     const path = (request.url ?? '').split('?')[0] ?? '';
     const answer = answers[request.url ?? ''] ??
       answers[path] ?? { status: 404, body: { detail: `No ${path}.` } };
-    const text = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
-    response.writeHead(answer.status ?? 200).end(text);
+    const said = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body);
+    response.writeHead(answer.status ?? 200).end(said);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -37,6 +44,7 @@ afterAll(() => {
 });
 beforeEach(() => {
   asked = [];
+  sent = [];
   answers = {
     '/health': { body: { status: 'ok', version: '9.9.9', degraded: [], workers: [] } },
     '/admin/queue': { body: { items: [] } },
@@ -89,6 +97,40 @@ describe('the reading commands', () => {
     expect(asked[0]).toBe('/admin/calls?limit=1');
   });
 
+  it('make a key with what it may, and show it', async () => {
+    answers['/admin/keys'] = { body: { keyId: '0a', key: 'bk_0a_x' } };
+    const args = ['keys', 'create', 'desk', '--admin', '--models', 'a/b,c', '--url', url];
+    const { code, out } = await berth(args, { BERTH_KEY: 'bk_1_y' });
+    expect([code, out.split('\n')[0]]).toEqual([0, 'bk_0a_x']);
+    const body = { name: 'desk', scope: 'admin', models: ['a/b', 'c'] };
+    expect(sent).toEqual([{ method: 'POST', key: 'Bearer bk_1_y', body }]);
+  });
+
+  it('list keys with what has become of each', async () => {
+    const key = { keyId: '0a', name: 'desk', scope: 'use', issuedAt: '2026-01-02T00:00:00Z' };
+    answers['/admin/keys'] = {
+      body: { items: [key, { ...key, keyId: '0b', revokedAt: '2026-02-03T00:00:00Z' }] },
+    };
+    expect((await berth(['keys', '--url', url])).out).toBe(
+      'id  scope  made        state               name\n' +
+        '0a  use    2026-01-02  good                desk\n' +
+        '0b  use    2026-01-02  revoked 2026-02-03  desk\n',
+    );
+  });
+
+  it('set and unset a setting of a scope, and say what changed', async () => {
+    answers['/admin/settings/w~a%2Fb'] = { body: { scope: 'w~a/b', changed: ['kvType'] } };
+    const scoped = ['--scope', 'w~a/b', '--url', url];
+    const { out } = await berth(['settings', 'set', 'kvType', 'q8_0', ...scoped]);
+    expect(out).toBe('Changed for w~a/b: kvType.\n');
+    await berth(['settings', 'set', 'parallel', '4', ...scoped]);
+    await berth(['settings', 'unset', 'kvType', ...scoped]);
+    const values = [{ kvType: 'q8_0' }, { parallel: 4 }, { kvType: null }];
+    expect(sent).toEqual(
+      values.map((value) => ({ method: 'PATCH', key: undefined, body: { values: value } })),
+    );
+  });
+
   it('read a list to its end, page by page', async () => {
     answers['/admin/calls?limit=200'] = { body: { items: [call(ids[1])], next: 'cursor' } };
     answers['/admin/calls?limit=200&after=cursor'] = { body: { items: [call(ids[0])] } };
@@ -98,6 +140,9 @@ describe('the reading commands', () => {
   it.each([
     [['explain', '01a2'], 1, /2 calls start with "01a2"; write more of the id:\n {2}01a22b80-83c8/],
     [['explain', 'ffff'], 1, /None of the last 2 calls starts with "ffff"/],
+    [['keys', 'burn'], 2, /Write `berth keys/],
+    [['keys', 'create'], 2, /Write `berth keys create NAME/],
+    [['settings', 'set', 'x'], 2, /Write `berth settings set NAME VALUE/],
     [['explain'], 2, /Write `berth explain CALL/],
     [['status', 'now'], 2, /Write `berth status/],
     [['status', '--jsn'], 2, /did you mean --json\?/],

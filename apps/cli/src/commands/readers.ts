@@ -10,7 +10,7 @@ import { modelsText } from '../views/models-view.js';
 import { statusText } from '../views/status-view.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
 
-const FLAGS = {
+export const READER_FLAGS = {
   url: 'value',
   json: 'switch',
   home: 'value',
@@ -18,7 +18,7 @@ const FLAGS = {
   host: 'value',
   config: 'value',
 } as const;
-const FLAGS_HELP = [
+export const READER_FLAGS_HELP = [
   "  --url URL                the address of Berth, when it is not this machine's",
   '  --json                   everything, for programs',
   '  --home DIR, --port N, --host HOST, --config FILE: as for `berth up`, to find its address',
@@ -32,9 +32,9 @@ const reader = (
   read: (client: AdminClient, args: ParsedArgs) => Promise<{ text: string; json: unknown }>,
 ): Command => ({
   ...command,
-  details: [...(command.details === undefined ? [] : [command.details, '']), FLAGS_HELP].join('\n'),
+  details: [...(command.details === undefined ? [] : [command.details, '']), READER_FLAGS_HELP].join('\n'),
   run: async (argv) => {
-    const args = parseArgs(argv, { ...FLAGS, ...switches }, command.name);
+    const args = parseArgs(argv, { ...READER_FLAGS, ...switches }, command.name);
     if (args.words.length !== words) throw new UsageError(`Write \`berth ${command.usage}\``);
     const client = new AdminClient(addressOf(loadSettings(args.flags), flagText(args, 'url')));
     const { text, json } = await read(client, args);

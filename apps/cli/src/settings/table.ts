@@ -45,8 +45,7 @@ export const SETTINGS = [
     env: 'BERTH_HOST',
     kind: { type: 'host' },
     placeholder: 'HOST',
-    summary:
-      'the address that the api listens on; calls from other machines are refused until there are keys',
+    summary: 'the address that the api listens on; calls from other machines need a key',
     fallback: '127.0.0.1',
   },
   {

@@ -16,6 +16,8 @@ export type KeyEvent =
         /** SHA-256 of the secret, hex. The secret itself is shown once and kept nowhere. */
         readonly sha256: string;
         readonly expiresAt?: string;
+        /** Keys of the only models that it opens; left out: all. */
+        readonly models?: readonly string[];
       }
     >
   | EventOf<'KeyRevoked', { readonly keyId: string; readonly by: string }>;

@@ -1,0 +1,70 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import {
+  type CallHandler,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type NestInterceptor,
+} from '@nestjs/common';
+import type { FastifyRequest } from 'fastify';
+import type { Observable } from 'rxjs';
+import { BerthFailure, berthError } from '#domain/errors.js';
+import type { ViewsDb } from '#schema/connect.js';
+import { ViewsReader } from '../views/views-reader.js';
+
+export const WAIT_MOST_MS = Symbol('longest wait for a view');
+const POLL_MS = 25;
+const POSITION = /^\d{1,20}$/;
+
+export const viewsPosition = (db: ViewsDb) =>
+  db.selectFrom('checkpoints').select('commit_position').where('name', '=', 'views');
+
+/** `?wait=<position>` on any read: it is answered once the views have folded the event at that position. */
+@Injectable()
+export class WaitInterceptor implements NestInterceptor {
+  readonly #views: ViewsReader;
+  readonly #mostMs: number;
+
+  constructor(@Inject(ViewsReader) views: ViewsReader, @Inject(WAIT_MOST_MS) mostMs: number) {
+    this.#views = views;
+    this.#mostMs = mostMs;
+  }
+
+  async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
+    if (context.getType() === 'http') {
+      const { query } = context
+        .switchToHttp()
+        .getRequest<FastifyRequest<{ Querystring: { wait?: unknown } }>>();
+      const { wait } = query;
+      // No list knows it: it is a matter of all of them.
+      delete query.wait;
+      if (wait !== undefined) await this.#until(positionIn(wait));
+    }
+    return next.handle();
+  }
+
+  async #until(position: bigint): Promise<void> {
+    const until = performance.now() + this.#mostMs;
+    for (;;) {
+      const row = await this.#views.read((db) => viewsPosition(db).executeTakeFirst());
+      const folded = BigInt(row?.commit_position ?? -1);
+      if (folded >= position) return;
+      if (performance.now() >= until) {
+        const message = `The views stand at ${folded} and have not come to ${position} within ${this.#mostMs / 1000} s. What was written is in the log; ask again.`;
+        throw new BerthFailure(
+          berthError('views_behind', message, {
+            details: { position: String(folded) },
+            retryAfterSeconds: 2,
+          }),
+        );
+      }
+      await pause(POLL_MS);
+    }
+  }
+}
+
+function positionIn(wait: unknown): bigint {
+  if (typeof wait === 'string' && POSITION.test(wait)) return BigInt(wait);
+  const message = 'wait must be a position, as a command answers it.';
+  throw new BerthFailure(berthError('invalid_request', message, { param: 'wait' }));
+}
