@@ -8,11 +8,13 @@ const HOUR_MS = 3_600_000;
 
 const UTC_TIME = /^\d{4}-\d\d-\d\dT\d\d:/;
 
-/** The hour in which a time lies, as the database gives it back. */
-export const usageHour = (receivedAt: string): string =>
-  receivedAt.endsWith('Z') && UTC_TIME.test(receivedAt)
-    ? `${receivedAt.slice(0, 13)}:00:00.000Z`
-    : new Date(Math.floor(Date.parse(receivedAt) / HOUR_MS) * HOUR_MS).toISOString();
+/** The hour in which a time lies, as the database gives it back. @throws RangeError when it is no time. */
+export function usageHour(receivedAt: string): string {
+  if (receivedAt.endsWith('Z') && UTC_TIME.test(receivedAt)) return `${receivedAt.slice(0, 13)}:00:00.000Z`;
+  const atMs = Date.parse(receivedAt);
+  if (Number.isNaN(atMs)) throw new RangeError(`"${receivedAt}" is not a time.`);
+  return new Date(Math.floor(atMs / HOUR_MS) * HOUR_MS).toISOString();
+}
 
 /** The row that a call counts in: the hour in which it was received, its model and its key. */
 export const usageKey = (call: Call): [hour: string, modelKey: string, keyId: string] => [
