@@ -73,7 +73,6 @@ export class AdminModule {
       { provide: WAIT_MOST_MS, useValue: parts.waitMostMs ?? WAIT_MS },
       { provide: EVENT_LOG, useValue: parts.events },
       { provide: Fleet, useValue: parts.fleet },
-      AdminGuard,
       CommandLog,
       KeysService,
       SettingsService,

@@ -26,8 +26,6 @@ export class AdminGuard implements CanActivate {
     // The agents' line has a token of its own.
     if (context.getType() !== 'http') return true;
     const request = context.switchToHttp().getRequest<FastifyRequest>();
-    // The guard of the application let it in already: a controller may ask once more.
-    if (callers.has(request)) return true;
     const { remoteAddress: peer } = request.raw.socket;
     const entry = this.#policy.management({ peer, method: request.method, headers: request.headers });
     if (!entry.ok) {

@@ -1,5 +1,4 @@
-import { Controller, Get, Inject, Query, UseGuards, UsePipes } from '@nestjs/common';
-import { AdminGuard } from '../access/admin.guard.js';
+import { Controller, Get, Inject, Query, UsePipes } from '@nestjs/common';
 import { type Page, pageOf } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { AccuracyQuery } from './accuracy.dto.js';
@@ -7,7 +6,6 @@ import { accuracyKey, AccuracyRepository } from './accuracy.repository.js';
 import { accuracyView, type AccuracyView } from './accuracy.view.js';
 
 @Controller('admin/accuracy')
-@UseGuards(AdminGuard)
 @UsePipes(queryPipe())
 export class AccuracyController {
   readonly #accuracy: AccuracyRepository;

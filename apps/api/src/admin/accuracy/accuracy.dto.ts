@@ -1,14 +1,9 @@
-import { IsOptional, IsString, MaxLength } from 'class-validator';
-import { ListQuery } from '../paging/list-query.dto.js';
+import { ListQuery, OptionalText } from '../paging/list-query.dto.js';
 
 export class AccuracyQuery extends ListQuery {
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   worker?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(500)
+  @OptionalText(500)
   model?: string;
 }

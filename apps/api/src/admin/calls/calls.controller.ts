@@ -1,5 +1,4 @@
-import { Controller, Get, Inject, Param, Query, UseGuards, UsePipes } from '@nestjs/common';
-import { AdminGuard } from '../access/admin.guard.js';
+import { Controller, Get, Inject, Param, Query, UsePipes } from '@nestjs/common';
 import { type ExplainedCall, ExplainService } from '../explain/explain.service.js';
 import { type Page, pageOf } from '../paging/page.js';
 import { found } from '../problem/found.js';
@@ -9,7 +8,6 @@ import { CallsQuery } from './calls.dto.js';
 import { CallsRepository } from './calls.repository.js';
 
 @Controller('admin/calls')
-@UseGuards(AdminGuard)
 @UsePipes(queryPipe())
 export class CallsController {
   readonly #calls: CallsRepository;

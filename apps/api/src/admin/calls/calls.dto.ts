@@ -1,28 +1,20 @@
-import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
+import { IsIn, IsOptional } from 'class-validator';
 import { CALL_OUTCOMES } from '#domain/events/call-events.js';
-import { TimedListQuery } from '../paging/list-query.dto.js';
+import { OptionalText, TimedListQuery } from '../paging/list-query.dto.js';
 
 const STATES = [...CALL_OUTCOMES, 'running'] as const;
 
 export class CallsQuery extends TimedListQuery {
-  @IsOptional()
-  @IsString()
-  @MaxLength(500)
+  @OptionalText(500)
   model?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   worker?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   resident?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   key?: string;
 
   @IsOptional()

@@ -1,5 +1,4 @@
-import { Controller, Get, Inject, Param, Query, UseGuards, UsePipes } from '@nestjs/common';
-import { AdminGuard } from '../access/admin.guard.js';
+import { Controller, Get, Inject, Param, Query, UsePipes } from '@nestjs/common';
 import { type Page, pageOf } from '../paging/page.js';
 import { found } from '../problem/found.js';
 import { queryPipe } from '../problem/query-pipe.js';
@@ -8,7 +7,6 @@ import { DecisionsQuery } from './decisions.dto.js';
 import { DecisionsRepository } from './decisions.repository.js';
 
 @Controller('admin/decisions')
-@UseGuards(AdminGuard)
 @UsePipes(queryPipe())
 export class DecisionsController {
   readonly #decisions: DecisionsRepository;

@@ -1,22 +1,16 @@
-import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
-import { ListQuery } from '../paging/list-query.dto.js';
+import { IsIn, IsOptional } from 'class-validator';
+import { ListQuery, OptionalText } from '../paging/list-query.dto.js';
 
 const STATES = ['open', 'ready', 'failed', 'closed', 'refused'] as const;
 
 export class DecisionsQuery extends ListQuery {
-  @IsOptional()
-  @IsString()
-  @MaxLength(500)
+  @OptionalText(500)
   model?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   worker?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   call?: string;
 
   @IsOptional()

@@ -1,5 +1,4 @@
-import { Controller, Get, Inject, Query, UseGuards, UsePipes } from '@nestjs/common';
-import { AdminGuard } from '../access/admin.guard.js';
+import { Controller, Get, Inject, Query, UsePipes } from '@nestjs/common';
 import { type Page, pageOf } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { evictionView, type EvictionView } from './eviction.view.js';
@@ -7,7 +6,6 @@ import { EvictionsQuery } from './evictions.dto.js';
 import { EvictionsRepository } from './evictions.repository.js';
 
 @Controller('admin/evictions')
-@UseGuards(AdminGuard)
 @UsePipes(queryPipe())
 export class EvictionsController {
   readonly #evictions: EvictionsRepository;

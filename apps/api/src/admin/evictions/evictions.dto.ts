@@ -1,21 +1,15 @@
-import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
+import { IsIn, IsOptional } from 'class-validator';
 import { EVICTION_REASONS, type EvictionReason } from '#domain/events/worker-events.js';
-import { ListQuery } from '../paging/list-query.dto.js';
+import { ListQuery, OptionalText } from '../paging/list-query.dto.js';
 
 export class EvictionsQuery extends ListQuery {
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   worker?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(500)
+  @OptionalText(500)
   model?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   resident?: string;
 
   @IsOptional()

@@ -1,10 +1,8 @@
-import { IsBoolean, IsOptional, IsString, MaxLength } from 'class-validator';
-import { Flag, ListQuery } from '../paging/list-query.dto.js';
+import { IsBoolean } from 'class-validator';
+import { Flag, ListQuery, OptionalText } from '../paging/list-query.dto.js';
 
 export class ModelsQuery extends ListQuery {
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   worker?: string;
 
   /** Also those that are no longer on the disk. */

@@ -1,8 +1,13 @@
+import { applyDecorators } from '@nestjs/common';
 import { Transform, Type } from 'class-transformer';
 import { IsInt, IsISO8601, IsOptional, IsString, Max, MaxLength, Min } from 'class-validator';
 
 export const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 500;
+
+/** A word that a list may be narrowed by. */
+export const OptionalText = (maxLength: number): PropertyDecorator =>
+  applyDecorators(IsOptional(), IsString(), MaxLength(maxLength));
 
 /** Query parameters of every list. */
 export class ListQuery {
@@ -13,9 +18,7 @@ export class ListQuery {
   limit: number = DEFAULT_LIMIT;
 
   /** The `next` of the page before. */
-  @IsOptional()
-  @IsString()
-  @MaxLength(2000)
+  @OptionalText(2000)
   after?: string;
 }
 

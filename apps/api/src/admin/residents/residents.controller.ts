@@ -1,5 +1,4 @@
-import { Controller, Get, Inject, Param, Query, UseGuards, UsePipes } from '@nestjs/common';
-import { AdminGuard } from '../access/admin.guard.js';
+import { Controller, Get, Inject, Param, Query, UsePipes } from '@nestjs/common';
 import { type Page, pageOf } from '../paging/page.js';
 import { found } from '../problem/found.js';
 import { queryPipe } from '../problem/query-pipe.js';
@@ -8,7 +7,6 @@ import { ResidentsQuery } from './residents.dto.js';
 import { ResidentsRepository } from './residents.repository.js';
 
 @Controller('admin/residents')
-@UseGuards(AdminGuard)
 @UsePipes(queryPipe())
 export class ResidentsController {
   readonly #residents: ResidentsRepository;

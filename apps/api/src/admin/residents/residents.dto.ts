@@ -1,5 +1,5 @@
-import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
-import { ListQuery } from '../paging/list-query.dto.js';
+import { IsIn } from 'class-validator';
+import { ListQuery, OptionalText } from '../paging/list-query.dto.js';
 
 export const RESIDENT_STATES = ['live', 'ended', 'all'] as const;
 
@@ -7,13 +7,9 @@ export class ResidentsQuery extends ListQuery {
   @IsIn(RESIDENT_STATES)
   state: (typeof RESIDENT_STATES)[number] = 'live';
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(200)
+  @OptionalText(200)
   worker?: string;
 
-  @IsOptional()
-  @IsString()
-  @MaxLength(500)
+  @OptionalText(500)
   model?: string;
 }

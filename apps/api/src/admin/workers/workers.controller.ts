@@ -1,5 +1,4 @@
-import { Controller, Get, Inject, Query, UseGuards, UsePipes } from '@nestjs/common';
-import { AdminGuard } from '../access/admin.guard.js';
+import { Controller, Get, Inject, Query, UsePipes } from '@nestjs/common';
 import { ListQuery } from '../paging/list-query.dto.js';
 import { type Page, pageOf } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
@@ -7,7 +6,6 @@ import { workerViewer, type WorkerView } from './worker.view.js';
 import { WorkersRepository } from './workers.repository.js';
 
 @Controller('admin/workers')
-@UseGuards(AdminGuard)
 @UsePipes(queryPipe())
 export class WorkersController {
   readonly #workers: WorkersRepository;
