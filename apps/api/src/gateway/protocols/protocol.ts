@@ -69,9 +69,13 @@ export function translated(bytes: Buffer, translate: (body: Json) => Json): Resu
   }
 }
 
-/** An engine's answer that is none. */
-export const unreadable = (): BerthError =>
-  berthError('engine_failed', 'The engine gave an answer that cannot be read. Ask again.');
+/** Tells an engine's whole answer in another protocol; `tell` gives nothing for one that cannot be read. */
+export function translateWhole(bytes: Buffer, tell: (answer: Json) => Json | undefined): Result<Buffer> {
+  const answer = parsedObject(bytes.toString('utf8'));
+  const told = answer && tell(answer);
+  if (told) return ok(Buffer.from(JSON.stringify(told)));
+  return err(berthError('engine_failed', 'The engine gave an answer that cannot be read. Ask again.'));
+}
 
 /** Reads an engine's frames for a translation: `chunk` for each, `done` for `[DONE]`. */
 export function translateFrames(

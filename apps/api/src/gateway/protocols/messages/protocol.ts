@@ -1,7 +1,7 @@
-import { err, ok, type Result } from '#domain/result.js';
+import { ok, type Result } from '#domain/result.js';
 import { CHAT, COUNT } from '../../engine-routes.js';
 import { readChatAnswer } from '../chat-answer.js';
-import { numberOf, parsedObject, textOf } from '../json.js';
+import { numberOf, textOf } from '../json.js';
 import {
   type CallFacts,
   type Prepared,
@@ -9,7 +9,7 @@ import {
   type ProtocolCall,
   translated,
   translateFrames,
-  unreadable,
+  translateWhole,
 } from '../protocol.js';
 import { messageOf } from './answer.js';
 import { MESSAGES_ERRORS } from './errors.js';
@@ -50,10 +50,10 @@ class MessagesCall implements ProtocolCall {
   }
 
   whole(bytes: Buffer): Result<Buffer> {
-    const answer = parsedObject(bytes.toString('utf8'));
-    const chat = answer && readChatAnswer(answer);
-    if (!chat) return err(unreadable());
-    return ok(Buffer.from(JSON.stringify(messageOf({ id: this.#id, model: this.#model }, chat))));
+    return translateWhole(bytes, (answer) => {
+      const chat = readChatAnswer(answer);
+      return chat && messageOf({ id: this.#id, model: this.#model }, chat);
+    });
   }
 
   comment(): string {
@@ -81,9 +81,10 @@ class CountCall implements ProtocolCall {
   }
 
   whole(bytes: Buffer): Result<Buffer> {
-    const counted = numberOf(parsedObject(bytes.toString('utf8'))?.['input_tokens']);
-    if (counted === undefined) return err(unreadable());
-    return ok(Buffer.from(JSON.stringify({ input_tokens: counted })));
+    return translateWhole(bytes, (answer) => {
+      const counted = numberOf(answer['input_tokens']);
+      return counted === undefined ? undefined : { input_tokens: counted };
+    });
   }
 }
 

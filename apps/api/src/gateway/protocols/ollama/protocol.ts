@@ -1,7 +1,7 @@
-import { err, ok, type Result } from '#domain/result.js';
+import { ok, type Result } from '#domain/result.js';
 import { CHAT, COMPLETIONS, EMBEDDINGS, type EngineRoute } from '../../engine-routes.js';
 import { type Call, type CallPiece, ChatStream, NO_USAGE, readChatAnswer } from '../chat-answer.js';
-import { type Json, isObject, listOf, numberOf, objectOf, parsedObject, textOf } from '../json.js';
+import { type Json, isObject, listOf, numberOf, objectOf, textOf } from '../json.js';
 import {
   type CallFacts,
   type Prepared,
@@ -9,7 +9,7 @@ import {
   type ProtocolCall,
   translated,
   translateFrames,
-  unreadable,
+  translateWhole,
 } from '../protocol.js';
 import {
   CHAT_SHAPE,
@@ -96,22 +96,22 @@ class SpeakingCall extends OllamaCall {
   }
 
   whole(bytes: Buffer): Result<Buffer> {
-    const answer = parsedObject(bytes.toString('utf8'));
-    const chat = answer && readChatAnswer(asChat(answer));
-    if (!chat) return err(unreadable());
-    const line = {
-      ...this.head(),
-      ...this.#shape({
-        thinking: chat.reasoning,
-        text: chat.text,
-        calls: chat.calls.map(toolCall),
-        ...(chat.logprobs === undefined ? {} : { logprobs: chat.logprobs }),
-      }),
-      done: true,
-      done_reason: doneReason(chat.finish),
-      ...figures(this.clock, chat.usage, chat.timings),
-    };
-    return ok(Buffer.from(JSON.stringify(line)));
+    return translateWhole(bytes, (answer) => {
+      const chat = readChatAnswer(asChat(answer));
+      if (!chat) return undefined;
+      return {
+        ...this.head(),
+        ...this.#shape({
+          thinking: chat.reasoning,
+          text: chat.text,
+          calls: chat.calls.map(toolCall),
+          ...(chat.logprobs === undefined ? {} : { logprobs: chat.logprobs }),
+        }),
+        done: true,
+        done_reason: doneReason(chat.finish),
+        ...figures(this.clock, chat.usage, chat.timings),
+      };
+    });
   }
 
   #chunk(chunk: Json): string {
@@ -192,21 +192,21 @@ class EmbedCall extends OllamaCall {
   }
 
   whole(bytes: Buffer): Result<Buffer> {
-    const answer = parsedObject(bytes.toString('utf8'));
-    const data = answer?.['data'];
-    if (!answer || !Array.isArray(data)) return err(unreadable());
-    const embeddings = data.filter(isObject).map(({ embedding }) => embedding);
-    if (this.#field === 'prompt') return ok(Buffer.from(JSON.stringify({ embedding: embeddings[0] })));
-    const promptTokens = numberOf(objectOf(answer['usage'])['prompt_tokens']) ?? 0;
-    const { total_duration, load_duration } = figures(this.clock, NO_USAGE, {});
-    const whole = {
-      model: this.model,
-      embeddings,
-      total_duration,
-      load_duration,
-      prompt_eval_count: promptTokens,
-    };
-    return ok(Buffer.from(JSON.stringify(whole)));
+    return translateWhole(bytes, (answer) => {
+      const data = answer['data'];
+      if (!Array.isArray(data)) return undefined;
+      const embeddings = data.filter(isObject).map(({ embedding }) => embedding);
+      if (this.#field === 'prompt') return { embedding: embeddings[0] };
+      const promptTokens = numberOf(objectOf(answer['usage'])['prompt_tokens']) ?? 0;
+      const { total_duration, load_duration } = figures(this.clock, NO_USAGE, {});
+      return {
+        model: this.model,
+        embeddings,
+        total_duration,
+        load_duration,
+        prompt_eval_count: promptTokens,
+      };
+    });
   }
 }
 

@@ -1,8 +1,8 @@
-import { err, ok, type Result } from '#domain/result.js';
+import { ok, type Result } from '#domain/result.js';
 import { OPENAI_ERRORS, type ErrorShape } from '../../answer-filter.js';
 import { CHAT } from '../../engine-routes.js';
 import { readChatAnswer } from '../chat-answer.js';
-import { type Json, parsedObject } from '../json.js';
+import type { Json } from '../json.js';
 import {
   type CallFacts,
   type Prepared,
@@ -10,7 +10,7 @@ import {
   type ProtocolCall,
   translated,
   translateFrames,
-  unreadable,
+  translateWhole,
 } from '../protocol.js';
 import { type ResponseHead, wholeResponse } from './answer.js';
 import { chatOfResponses } from './request.js';
@@ -53,10 +53,10 @@ class ResponsesCall implements ProtocolCall {
   }
 
   whole(bytes: Buffer): Result<Buffer> {
-    const answer = parsedObject(bytes.toString('utf8'));
-    const chat = answer && readChatAnswer(answer);
-    if (!chat) return err(unreadable());
-    return ok(Buffer.from(JSON.stringify(wholeResponse(this.#head, chat))));
+    return translateWhole(bytes, (answer) => {
+      const chat = readChatAnswer(answer);
+      return chat && wholeResponse(this.#head, chat);
+    });
   }
 
   get #head(): ResponseHead {
