@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEventType, DataOf, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { decisionId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
 import type { Contract } from '#domain/placement-terms.js';
-import { aContract } from '#domain/testing/given.js';
+import { aContract, aDecision } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import { openEventLog } from '#events/connect.js';
@@ -109,15 +109,10 @@ describe('the worker agent', () => {
           cause: { correlationId: placed.decisionId, causationId: placed.decisionId },
           event: {
             type: 'PlacementDecided',
-            data: {
+            data: aDecision(model, {
               ...placed,
-              cause: { kind: 'operator' },
-              modelKey: modelKey(model),
               artifact: over.artifact ?? 'F16',
-              rung: 'ram-only',
-              ask: { context: 'auto', kvType: 'f16', slots: 1 },
               contract: contract(),
-              devices: [RAM],
               need: [{ deviceId: RAM, term: 'weights', bytes: over.needBytes ?? MIB, basis: 'header' }],
               room: [{ deviceId: RAM, bytes: 100 * GIB }],
               victims: (over.victims ?? []).map((v) => ({
@@ -126,16 +121,9 @@ describe('the worker agent', () => {
                 lossSeconds: 0,
                 frees: [],
               })),
-              exact: true,
               now: new Date().toISOString(),
               validUntil: new Date(Date.now() + (over.validForMs ?? 60_000)).toISOString(),
-              basedOn: [],
-              queue: [],
-              considered: [],
-              blocking: [],
-              predicted: {},
-              policy: { goal: 'quality', order: 'loss', version: 1 },
-            },
+            }),
           },
         },
       ],

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { BerthEventType, DataOf, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { decisionId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
-import { aContract } from '#domain/testing/given.js';
+import { aContract, aDecision } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
@@ -125,18 +125,12 @@ export class AgentStand {
     over: { victims?: readonly Placed[]; contextTokens?: number } = {},
   ): Promise<Placed> {
     const placed: Placed = { residentId: residentId(newId()), decisionId: decisionId(newId()) };
-    const data = {
+    const data = aDecision(model, {
       ...placed,
-      cause: { kind: 'operator' },
-      modelKey: modelKey(model),
-      artifact: 'F16',
-      rung: 'ram-only',
-      ask: { context: 'auto', kvType: 'f16', slots: 1 },
       contract: aContract({
         engine: { kind: 'built-in', build: this.#build },
         contextTokens: over.contextTokens ?? 2048,
       }),
-      devices: [RAM],
       need: [{ deviceId: RAM, term: 'weights', bytes: MIB, basis: 'header' }],
       room: [{ deviceId: RAM, bytes: 100 * GIB }],
       victims: (over.victims ?? []).map((v) => ({
@@ -145,16 +139,9 @@ export class AgentStand {
         lossSeconds: 0,
         frees: [],
       })),
-      exact: true,
       now: new Date().toISOString(),
       validUntil: new Date(Date.now() + 60_000).toISOString(),
-      basedOn: [],
-      queue: [],
-      considered: [],
-      blocking: [],
-      predicted: {},
-      policy: { goal: 'quality', order: 'loss', version: 1 },
-    } as const;
+    });
     const cause = { correlationId: placed.decisionId, causationId: placed.decisionId };
     const event: WorkerEvent = { type: 'PlacementDecided', data };
     const outcome = await this.log.append<WorkerEvent>(

@@ -8,18 +8,9 @@ import { streams } from '#events/streams.js';
 import { bootId } from '#runtime/process-info.js';
 import { hostname } from 'node:os';
 import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
-import { eventually, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
+import { eventually, gate, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
 
 const CHAT = '/v1/chat/completions';
-
-/** A promise that a test settles when it likes. */
-function gate() {
-  let open!: () => void;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open, opened };
-}
 
 describe('admission on a real log, with room for one model', () => {
   let engine: ScriptedEngine;

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PlacementDecidedData } from '#domain/events/worker-events.js';
 import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
-import { eventually, type Stand, startStand } from '../testing/stand.js';
+import { eventually, gate, type Stand, startStand } from '../testing/stand.js';
 
 const CHAT = '/v1/chat/completions';
 
@@ -13,15 +13,6 @@ interface Item {
   readonly why: string;
   readonly background: boolean;
   readonly predicted?: { readonly predictedReadySeconds?: number };
-}
-
-/** A promise that a test settles when it likes. */
-function gate() {
-  let open!: () => void;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open, opened };
 }
 
 describe('the queue, with room for every model and one slot for each', () => {

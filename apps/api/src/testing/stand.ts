@@ -147,6 +147,15 @@ export class RawSocket {
   }
 }
 
+/** A promise that a test settles when it likes. */
+export function gate() {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}
+
 export const post = (path: string, body: string, headers: readonly string[] = []): string =>
   [
     `POST ${path} HTTP/1.1`,
