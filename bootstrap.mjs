@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { isFresh } from './bundle.mjs';
 
 const root = dirname(fileURLToPath(import.meta.url));
 const at = (...parts) => join(root, ...parts);
@@ -57,6 +58,9 @@ async function build() {
   await step('build', [process.execPath, at('node_modules', 'typescript', 'bin', 'tsc'), '-b'], {
     next: 'Mend what the compiler says, or take the sources back to a state that builds.',
   });
+  await step('bundle', [process.execPath, at('bundle.mjs')], {
+    next: 'Mend what it says; `node bundle.mjs` does this step alone.',
+  });
   mkdirSync(dirname(BUILD_STAMP), { recursive: true });
   writeFileSync(BUILD_STAMP, JSON.stringify({ fingerprint: before, content, lockHash }));
 }
@@ -77,7 +81,8 @@ function isInstalled() {
 
 function isBuilt() {
   const stamp = readJson(BUILD_STAMP);
-  if (stamp === undefined || stamp.lockHash !== lockHash || !existsSync(at('dist', 'apps'))) return false;
+  if (stamp === undefined || !isFresh() || stamp.lockHash !== lockHash || !existsSync(at('dist', 'apps')))
+    return false;
   const now = fingerprint();
   if (stamp.fingerprint === now) return true;
   // Touched, or checked out again, is not changed.
@@ -105,7 +110,7 @@ function contentHash() {
 }
 
 function sources() {
-  const found = ['tsconfig.json', 'tsconfig.base.json', 'package.json'];
+  const found = ['tsconfig.json', 'tsconfig.base.json', 'package.json', 'bundle.mjs'];
   const walk = (folder) => {
     for (const entry of readdirSync(at(folder), { withFileTypes: true })) {
       const path = `${folder}/${entry.name}`;

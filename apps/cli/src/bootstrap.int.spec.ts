@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { packageRoot } from '#runtime/process-info.js';
 
-/** A checkout in small: the real bootstrap.mjs, with an npm and a compiler that only leave a line of what they did. */
+/** A checkout in small: the real bootstrap.mjs and bundle.mjs, with an npm, a compiler and a bundler that only leave a line of what they did. */
 let root: string;
 
 const put = (path: string, text: string) => {
@@ -13,20 +13,32 @@ const put = (path: string, text: string) => {
   writeFileSync(join(root, path), text);
 };
 const FAKE_TSC = `
-const { appendFileSync, mkdirSync } = require('node:fs');
+const { appendFileSync, mkdirSync, writeFileSync } = require('node:fs');
 if (process.env.TSC_FAILS) { console.log('apps/a.ts(1,1): error TS1: it is wrong'); process.exit(2); }
-setTimeout(() => { mkdirSync('dist/apps', { recursive: true }); appendFileSync('done', 'build\\n'); }, 150);`;
+setTimeout(() => {
+  for (const folder of ['dist/apps', 'dist/.tsbuildinfo']) mkdirSync(folder, { recursive: true });
+  writeFileSync('dist/.tsbuildinfo/apps-a.json', '{}');
+  appendFileSync('done', 'build\\n');
+}, 150);`;
+const FAKE_BUNDLER = `
+import { appendFileSync } from 'node:fs';
+if (process.env.BUNDLER_FAILS) throw new Error('it cannot be joined');
+export const rolldown = async () => ({ write: async () => appendFileSync('done', 'bundle\\n') });`;
+const ROLLDOWN = '{"name":"rolldown","exports":"./index.mjs"}';
 const FAKE_NPM = `
 const { appendFileSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 if (process.env.NPM_FAILS) { console.error('npm error network is unreachable'); process.exit(1); }
 rmSync('node_modules', { recursive: true, force: true });
 mkdirSync('node_modules/typescript/bin', { recursive: true });
 writeFileSync('node_modules/typescript/bin/tsc', ${JSON.stringify(FAKE_TSC)});
+mkdirSync('node_modules/rolldown');
+writeFileSync('node_modules/rolldown/index.mjs', ${JSON.stringify(FAKE_BUNDLER)});
+writeFileSync('node_modules/rolldown/package.json', ${JSON.stringify(ROLLDOWN)});
 setTimeout(() => appendFileSync('done', 'install ' + process.argv[2] + '\\n'), 150);`;
 
 beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'berth bootstrap test '));
-  cpSync(join(packageRoot(), 'bootstrap.mjs'), join(root, 'bootstrap.mjs'));
+  for (const name of ['bootstrap.mjs', 'bundle.mjs']) cpSync(join(packageRoot(), name), join(root, name));
   put('package.json', '{}');
   put('package-lock.json', JSON.stringify({ packages: { '': {}, 'node_modules/a': { version: '1.0.0' } } }));
   put('tsconfig.json', '{}');
@@ -46,14 +58,16 @@ const bootstrap = (env: Record<string, string> = {}) =>
       (error, stdout, stderr) => resolve({ code: Number(error?.code ?? 0), text: stdout + stderr }),
     );
   });
-const done = () => readFileSync(join(root, 'done'), 'utf8').trim().split('\n').filter(Boolean);
+const steps = () => readFileSync(join(root, 'done'), 'utf8').trim().split('\n').filter(Boolean);
+/** What was installed and compiled; what was compiled is joined each time. */
+const done = () => steps().filter((step) => step !== 'bundle');
 
 it('installs and builds once, says so with the times, and then only when something changed', async () => {
   const first = await bootstrap();
-  expect(first.text).toMatch(/^install … \d+\.\d s\nbuild … \d+\.\d s\n$/);
-  expect(done()).toEqual(['install ci', 'build']);
+  expect(first.text).toMatch(/^install … \d+\.\d s\nbuild … \d+\.\d s\nbundle … \d+\.\d s\n$/);
+  expect(steps()).toEqual(['install ci', 'build', 'bundle']);
   expect((await bootstrap()).text).toMatch(/nothing changed/);
-  expect(done()).toHaveLength(2);
+  expect(steps()).toHaveLength(3);
 });
 
 it('builds again for a changed, a new and a removed source, not for one that was only touched', async () => {
@@ -71,6 +85,13 @@ it('builds again for a changed, a new and a removed source, not for one that was
   expect(done()).toEqual(['install ci', 'build', 'build', 'build', 'build', 'build']);
 });
 
+it('joins the files again when they were compiled by hand after it', async () => {
+  await bootstrap();
+  utimesSync(join(root, 'dist/.tsbuildinfo/apps-a.json'), new Date(0), new Date(0));
+  await bootstrap();
+  expect(steps()).toEqual(['install ci', 'build', 'bundle', 'build', 'bundle']);
+});
+
 it('installs and builds again when the lock changed', async () => {
   await bootstrap();
   put('package-lock.json', JSON.stringify({ packages: { 'node_modules/a': { version: '1.0.1' } } }));
@@ -80,6 +101,8 @@ it('installs and builds again when the lock changed', async () => {
 
 it('accepts what was installed by hand from the same lock, and nothing else', async () => {
   put('node_modules/typescript/bin/tsc', FAKE_TSC);
+  put('node_modules/rolldown/index.mjs', FAKE_BUNDLER);
+  put('node_modules/rolldown/package.json', ROLLDOWN);
   const hidden = (version: string) =>
     put('node_modules/.package-lock.json', JSON.stringify({ packages: { 'node_modules/a': { version } } }));
   hidden('1.0.0');
@@ -100,9 +123,12 @@ it('fails with what the step said and the next step, and goes on from there the 
   const broken = await bootstrap({ TSC_FAILS: '1' });
   expect(broken.code).toBe(1);
   expect(broken.text).toMatch(/error TS1: it is wrong/);
+  const parted = await bootstrap({ BUNDLER_FAILS: '1' });
+  expect(parted.code).toBe(1);
+  expect(parted.text).toMatch(/it cannot be joined[^]*`node bundle\.mjs`/);
   const whole = await bootstrap();
   expect(whole.code).toBe(0);
-  expect(done()).toEqual(['install ci', 'build']);
+  expect(steps()).toEqual(['install ci', 'build', 'build', 'bundle']);
 });
 
 it('does each step once when two start at once', async () => {
