@@ -53,10 +53,12 @@ const folder = values.keep ?? mkdtempSync(join(tmpdir(), 'bench-open-'));
 const [short, long] = [join(folder, 'short'), join(folder, 'long')];
 try {
   if (!existsSync(join(long, 'log.db'))) {
-    buildLog(long, events, (done, perSecond) =>
-      process.stderr.write(`\rbuilding: ${done.toLocaleString('en')} events, ${perSecond}/s `),
-    );
-    process.stderr.write('\n');
+    // A line that overwrites itself is for a terminal.
+    const live = process.stderr.isTTY;
+    buildLog(long, events, (done, perSecond) => {
+      if (live) process.stderr.write(`\rbuilding: ${done.toLocaleString('en')} events, ${perSecond}/s `);
+    });
+    if (live) process.stderr.write('\n');
   }
   const small = await open(short);
   // The first start makes the certificates; what counts is a start over what is there.
