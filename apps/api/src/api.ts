@@ -34,6 +34,9 @@ import { DiskWatch } from './live/disk-watch.js';
 import { healthOf } from './live/health.js';
 import { Management } from './management.js';
 import { Metrics } from './live/metrics.js';
+import { IdleUnload } from './upkeep/idle-unload.js';
+import { Preload } from './upkeep/preload.js';
+import { Upkeep } from './upkeep/upkeep.js';
 import { AccessLog } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
 
@@ -83,7 +86,27 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     callHistories: histories,
     decider,
     isConnected: (worker) => sessions.isConnected(worker),
+    onKeepAlive: () => upkeep.poke(),
     now,
+  });
+  const preload = new Preload({ fleet, terms, decider, waiting: () => admission.waiting, logger, now });
+  const upkeep: Upkeep = new Upkeep({
+    fleet,
+    isConnected: (worker) => sessions.isConnected(worker),
+    chores: [
+      new IdleUnload({
+        fleet,
+        activity,
+        callHistories: histories,
+        terms,
+        decider,
+        preload,
+        waitingFor: (model) => admission.waitingFor(model),
+        now,
+      }),
+      preload,
+    ],
+    logger,
   });
   const metrics: Metrics = new Metrics({
     callsUnderWay: () => gateway.callsUnderWay,
@@ -114,6 +137,11 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     engines,
     resolver: new Resolver(() => fleet.models, fleet.settings),
     progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
+    unloadSoon: (model, call) => {
+      for (const { resident } of fleet.residentsOf(model))
+        activity.unloadSoon(resident.residentId, resident.modelKey, call);
+      upkeep.poke();
+    },
     groupKey: localSecret(config.home, 'group-key'),
     health: () => healthOf({ fleet, sessions, spool, diskFreeBytes: () => disk.freeBytes, version, now }),
     metrics,
@@ -147,7 +175,9 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     if (stops()) return;
     registered = true;
     await registerApi(log, { apiId: id, agentLine, version, now });
-    if (!stops()) lost.start();
+    if (stops()) return;
+    lost.start();
+    upkeep.start();
   };
   return {
     details: { port, url: `http://${urlHost(config.host)}:${port}`, apiId: id },
@@ -161,6 +191,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       server.closeAllConnections();
       await closed;
       await lost.stop();
+      await upkeep.stop();
       sessions.close();
       await management.close();
       engines.close();

@@ -5,7 +5,10 @@ import type { EventLog, NewEvent } from './event-log.js';
 import { messageOf } from './log-failures.js';
 
 /** An event that carries a decision of ours. */
-export type DecisionEvent = Extract<WorkerEvent, { type: 'PlacementDecided' | 'PlacementRefused' }>;
+export type DecisionEvent = Extract<
+  WorkerEvent,
+  { type: 'PlacementDecided' | 'PlacementRefused' | 'UnloadDecided' }
+>;
 
 export type DecisionAppended =
   /** It stands in the log, by this append or by an earlier one whose answer was lost. */

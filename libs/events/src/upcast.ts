@@ -10,6 +10,7 @@ export const CURRENT_VERSIONS = {
   WorkerReturned: 1,
   PlacementDecided: 1,
   PlacementRefused: 1,
+  UnloadDecided: 1,
   DecisionClosed: 1,
   PinSet: 1,
   EvictionStarted: 1,

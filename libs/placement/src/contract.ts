@@ -54,6 +54,10 @@ export interface PlacementInput {
   /** Of the other models on this worker, where they differ from the defaults. */
   readonly residentPolicies?: ReadonlyMap<ModelKey, ResidentPolicy>;
   readonly ask: Ask;
+  /** Eviction band that the call asked for itself, kept with the resident that it makes. */
+  readonly callPriority?: number;
+  /** True for what nobody asked for: it takes only room that is free. */
+  readonly evictsNobody?: boolean;
   readonly cause: DecisionCause;
   /** Absent for a decision that no call asked for. */
   readonly ticket?: Ticket;

@@ -252,6 +252,7 @@ function decided(snapshot: Snapshot, best: Admitted, considered: readonly Consid
     need: plan.need.terms,
     victims: [...snapshot.own.map((r) => replacedVictim(snapshot, r)), ...best.victims.map(victimOf)],
     exact: best.exact,
+    ...(input.callPriority === undefined ? {} : { priority: input.callPriority }),
     validUntil: new Date(input.nowMs + input.settings.maxWaitSeconds * 1000).toISOString(),
     predicted: {
       readyInSeconds: forecast.readyInSeconds,

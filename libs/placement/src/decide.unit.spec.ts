@@ -335,6 +335,30 @@ describe('who may be evicted', () => {
     },
   );
 
+  it('the band that a call asked for goes with the resident that it makes, and comes before the settings', () => {
+    const asked = decide(input(B, { history: measuredB, callPriority: 4 }));
+    expect(decidedOf(asked).priority).toBe(4);
+    expect(decidedOf(decide(input(B, { history: measuredB }))).priority).toBeUndefined();
+    const held = { residents: residents(resident(A, { priority: 4 })) };
+    expect(against({ priority: 0 }, 3, held)).toHaveProperty(
+      'reason',
+      expect.stringContaining('is in the higher band 4'),
+    );
+    expect(against({ priority: 9 }, 4, held).kind).toBe('decided');
+  });
+
+  it('nobody, for what no call asked for', () => {
+    const wish = {
+      worker: worker({ residents: residents(resident(A)), ramMax: 150 * MIB }),
+      history: measuredB,
+    };
+    expect(decide(input(B, wish)).kind).toBe('decided');
+    expect(decide(input(B, { ...wish, evictsNobody: true }))).toHaveProperty(
+      'reason',
+      expect.stringContaining('is not evicted for what no call asked for'),
+    );
+  });
+
   it('a pin of the operator holds against any band', () => {
     expect(against({}, 9, { pins: new Set([modelKey(A)]) })).toMatchObject({ kind: 'wait' });
   });

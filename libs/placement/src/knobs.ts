@@ -65,6 +65,7 @@ export const KNOBS: Readonly<Record<keyof EffectiveSettings, Knob>> = {
   minResidencySeconds: { check: number, must: SECONDS, levels: ANY },
   idleEvictSeconds: { check: number, must: SECONDS, levels: ANY },
   idleUnloadSeconds: { check: number, must: SECONDS, levels: ANY, call: 'use' },
+  preload: { check: listOf(text), must: 'a list of models', levels: ['worker'] },
   context: {
     check: context,
     must: 'a number of tokens, auto, low, medium, high, or {"min": tokens, "max": tokens}',

@@ -22,6 +22,8 @@ export interface EffectiveSettings {
   readonly minResidencySeconds: number;
   readonly idleEvictSeconds: number;
   readonly idleUnloadSeconds?: number;
+  /** Models loaded at start, in order, and kept as room allows. */
+  readonly preload?: readonly string[];
   readonly context: ContextAsk | 'low' | 'medium' | 'high';
   readonly kvType: KvType;
   readonly parallel: number;

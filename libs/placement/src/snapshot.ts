@@ -165,6 +165,10 @@ function modelsWantedAhead(input: PlacementInput): ReadonlySet<ModelKey> {
 export const policyOf = (input: PlacementInput, modelKey: ModelKey): ResidentPolicy =>
   input.residentPolicies?.get(modelKey) ?? defaultSettings;
 
+/** What the call that had it loaded asked for, else what the settings say of its model now. */
+export const bandOf = (input: PlacementInput, resident: Resident): number =>
+  resident.priority ?? policyOf(input, resident.modelKey).priority;
+
 interface WhyNot {
   readonly text: string;
   /** Only its calls keep it: an overdue ticket may have it drained. */
@@ -180,11 +184,13 @@ function whyNotVictim(
   if (resident.leaving) return no(`is leaving already (${resident.leaving.reason})`);
   if (resident.phase === 'loading') return no('is loading');
   if (resident.phase === 'planned') return no('is about to load');
+  if (input.evictsNobody) return no('is not evicted for what no call asked for');
   const policy = policyOf(input, resident.modelKey);
+  const ownBand = bandOf(input, resident);
   if (input.worker.pins.has(resident.modelKey) || policy.pinned) return no('is pinned');
   const band = input.settings.priority;
-  if (policy.priority > band) return no(`is in the higher band ${policy.priority} (the asker's is ${band})`);
-  const higher = band > policy.priority;
+  if (ownBand > band) return no(`is in the higher band ${ownBand} (the asker's is ${band})`);
+  const higher = band > ownBand;
   const residentSeconds = secondsSince(input.nowMs, factsOf(resident).readyAtMs);
   if (!higher && residentSeconds < policy.minResidencySeconds)
     return no(`is resident for ${Math.floor(residentSeconds)} s of at least ${policy.minResidencySeconds} s`);
@@ -236,7 +242,7 @@ function candidateOf(
   return {
     residentId,
     modelKey,
-    band: policyOf(input, modelKey).priority,
+    band: bandOf(input, resident),
     frees: charge && charge.unknownOn.size > 0 ? unknownFrees(charge, charges, rooms) : bytes,
     lossSeconds: expectedLoss(soonness(calls, input.nowMs, tau), reload.seconds, meanWaitSeconds(calls)),
     reloadSeconds: reload.seconds,

@@ -1,12 +1,27 @@
-import type { CallHistory } from '#domain/calls/call-history.js';
-import type { ModelKey, ResidentId } from '#domain/ids.js';
+import type { CallHistory, KeepAlive } from '#domain/calls/call-history.js';
+import type { CallId, ModelKey, ResidentId } from '#domain/ids.js';
 import type { ResidentActivity } from '#placement/contract.js';
+import type { CallOptions } from '#placement/model-name.js';
 import { freeInSeconds, type Ongoing } from '#placement/predict.js';
 
 interface Resident {
   readonly modelKey: ModelKey;
   readonly ongoing: Set<Ongoing>;
   lastCallEndedAtMs: number | undefined;
+  lastCall: LastCall | undefined;
+}
+
+/** The call that came last, and what it said of how long its resident is kept. */
+interface LastCall {
+  readonly beganAtMs: number;
+  readonly keepAlive?: KeepAlive;
+}
+
+/** What only this api knows of how a resident is used. */
+export interface Use {
+  readonly callsInFlight: number;
+  readonly lastCallEndedAtMs?: number;
+  readonly lastCall?: LastCall;
 }
 
 /** Calls under way, by resident: facts of the moment, which the log does not have. */
@@ -26,13 +41,16 @@ export class Activity {
   begin(
     id: ResidentId,
     modelKey: ModelKey,
-    call: { readonly promptTokens: number; readonly maxTokens?: number },
+    call: {
+      readonly callId: CallId;
+      readonly promptTokens: number;
+      readonly maxTokens?: number;
+      readonly options: Pick<CallOptions, 'settings'>;
+    },
   ): () => boolean {
-    let resident = this.#residents.get(id);
-    if (!resident) {
-      resident = { modelKey, ongoing: new Set(), lastCallEndedAtMs: undefined };
-      this.#residents.set(id, resident);
-    }
+    const resident = this.#of(id, modelKey);
+    const seconds = call.options.settings.idleUnloadSeconds;
+    resident.lastCall = this.#lastCall(call.callId, seconds);
     const ongoing: Ongoing = {
       startedAtMs: this.#now(),
       promptTokens: call.promptTokens,
@@ -46,6 +64,36 @@ export class Activity {
       owner.lastCallEndedAtMs = this.#now();
       return true;
     };
+  }
+
+  /** As after a call that says so: it goes as soon as nothing is on it any more. */
+  unloadSoon(id: ResidentId, modelKey: ModelKey, callId: CallId): void {
+    this.#of(id, modelKey).lastCall = this.#lastCall(callId, 0);
+  }
+
+  useOf(id: ResidentId): Use {
+    const resident = this.#residents.get(id);
+    if (!resident) return { callsInFlight: 0 };
+    const { ongoing, lastCallEndedAtMs, lastCall } = resident;
+    return {
+      callsInFlight: ongoing.size,
+      ...(lastCallEndedAtMs === undefined ? {} : { lastCallEndedAtMs }),
+      ...(lastCall === undefined ? {} : { lastCall }),
+    };
+  }
+
+  #lastCall(callId: CallId, seconds: number | undefined): LastCall {
+    const beganAtMs = this.#now();
+    return seconds === undefined ? { beganAtMs } : { beganAtMs, keepAlive: { callId, seconds } };
+  }
+
+  #of(id: ResidentId, modelKey: ModelKey): Resident {
+    let resident = this.#residents.get(id);
+    if (!resident) {
+      resident = { modelKey, ongoing: new Set(), lastCallEndedAtMs: undefined, lastCall: undefined };
+      this.#residents.set(id, resident);
+    }
+    return resident;
   }
 
   /** A resident has ended; calls that still run on it end on their own. */

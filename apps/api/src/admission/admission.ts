@@ -31,6 +31,8 @@ export interface AdmissionOptions {
   readonly decider: Pick<Decider, 'evaluate'>;
   readonly terms: TermsByWorker;
   readonly isConnected: (worker: WorkerId) => boolean;
+  /** A call that says how long its resident is kept has ended on it. */
+  readonly onKeepAlive?: () => void;
   readonly now: () => number;
 }
 
@@ -104,6 +106,16 @@ export class Admission {
       this.#scheduled = undefined;
       this.#pass();
     });
+  }
+
+  /** Calls of a model that wait. */
+  waitingFor(model: ModelKey): number {
+    return this.#perModel.get(model) ?? 0;
+  }
+
+  /** Calls that wait, for whatever model. */
+  get waiting(): number {
+    return this.#tickets.size;
   }
 
   /** The queue in its order, for people. */
@@ -242,6 +254,7 @@ export class Admission {
         if (!end()) return;
         this.#o.drains.callEnded(workerId, id);
         this.#slotFreed(id, modelKey);
+        if (wanted.options.settings.idleUnloadSeconds !== undefined) this.#o.onKeepAlive?.();
       },
     };
   }

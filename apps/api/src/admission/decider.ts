@@ -1,4 +1,5 @@
-import type { PlacementDecidedData } from '#domain/events/worker-events.js';
+import type { FoundModel } from '#domain/events/catalog-events.js';
+import type { DecisionCause, UnloadDecidedData } from '#domain/events/worker-events.js';
 import { type BerthError, berthError } from '#domain/errors.js';
 import {
   decisionId,
@@ -8,7 +9,7 @@ import {
   residentId,
   type WorkerId,
 } from '#domain/ids.js';
-import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
+import { type Ask, classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { appendDecision, type DecisionEvent } from '#events/decide-append.js';
 import type { EventLog, NewEvent } from '#events/event-log.js';
@@ -25,7 +26,7 @@ import type { Activity } from './activity.js';
 import { BackOff } from './back-off.js';
 import type { Wanted } from './port.js';
 import { Refusals } from './refusals.js';
-import type { TermsByWorker } from './terms.js';
+import type { Terms, TermsByWorker } from './terms.js';
 
 /** What a ticket is told of itself. */
 export type Evaluation =
@@ -38,6 +39,14 @@ export type Evaluation =
       readonly againInMs?: number;
     }
   | { readonly kind: 'refused'; readonly error: BerthError; readonly decisionId?: DecisionId };
+
+/** A placement that no call asked for. */
+export interface Proposal extends Terms {
+  readonly model: FoundModel;
+  readonly cause: DecisionCause;
+  /** The ask that its resident is to stand for, where another was only asked to come to this plan. */
+  readonly recordedAsk?: Ask;
+}
 
 export interface DeciderOptions {
   readonly fleet: Fleet;
@@ -82,6 +91,43 @@ export class Decider {
     this.#o = options;
     this.#backOff = new BackOff(options.fleet, options.now);
     this.#refusals = new Refusals(options.log, options.logger, options.now);
+  }
+
+  /**
+   * Takes a decision that no call asked for, beside what is decided for calls: it evicts nobody, and is dropped where
+   * anything is in its way.
+   */
+  propose(worker: WorkerState, proposal: Proposal): OnWorker['outcome'] {
+    const id = worker.workerId;
+    const { model, cause } = proposal;
+    const key = model.modelKey;
+    if (this.#deciding.has(id) || this.#outage() !== undefined) return { kind: 'deciding' };
+    const held = this.#backOff.of(id, key);
+    if (held) return { kind: 'held', ...held };
+    if (!this.#read(key, [worker], [])) return { kind: 'deciding' };
+    const terms = { settings: proposal.settings, ask: proposal.ask };
+    const outcome = this.#o.decide({
+      ...this.#input(worker, model, terms, [], cause),
+      evictsNobody: true,
+    });
+    if (outcome.kind === 'project')
+      for (const { artifact, contract } of outcome.wanted) this.#project(id, key, artifact, contract);
+    if (outcome.kind === 'decided') {
+      const data = { ...outcome.data, ask: proposal.recordedAsk ?? outcome.data.ask };
+      void this.#append(worker, { type: 'PlacementDecided', data }, data.decisionId, (newer) =>
+        placementPlanStillStands(data, newer),
+      );
+    }
+    return outcome;
+  }
+
+  /** Has a resident that nobody asks for leave, unless something about it changed meanwhile. */
+  unload(worker: WorkerState, data: UnloadDecidedData, correlationId: string): void {
+    if (this.#deciding.has(worker.workerId) || this.#outage() !== undefined) return;
+    void this.#append(worker, { type: 'UnloadDecided', data }, correlationId, (newer) => {
+      const resident = newer.residents.get(data.residentId);
+      return resident?.phase === 'ready' && resident.leaving === undefined;
+    });
   }
 
   evaluate(wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): Evaluation {
@@ -143,12 +189,28 @@ export class Decider {
     const held = this.#backOff.of(worker.workerId, key);
     if (held) return { worker, outcome: { kind: 'held', ...held } };
     const model = this.#o.fleet.modelOn(worker.workerId, key) ?? wanted.model;
-    return { worker, outcome: this.#o.decide(this.#input(worker, { ...wanted, model }, ticket, queue)) };
+    const terms = this.#o.terms.of({ ...wanted, model }, worker.workerId);
+    const { priority } = wanted.options.settings;
+    const input = this.#input(worker, model, terms, queue, { kind: 'call', callId: wanted.callId });
+    return {
+      worker,
+      outcome: this.#o.decide({
+        ...input,
+        ticket,
+        ...(priority === undefined ? {} : { callPriority: priority }),
+      }),
+    };
   }
 
-  #input(worker: WorkerState, wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): PlacementInput {
+  #input(
+    worker: WorkerState,
+    model: FoundModel,
+    { settings, ask }: Terms,
+    queue: readonly Ticket[],
+    cause: DecisionCause,
+  ): PlacementInput {
     const { fleet, callHistories, activity, terms, now } = this.#o;
-    const key = wanted.model.modelKey;
+    const key = model.modelKey;
     const history = fleet.history(worker.workerId, key);
     const residing = new Set<ModelKey>();
     for (const resident of worker.residents.values()) residing.add(resident.modelKey);
@@ -157,15 +219,15 @@ export class Decider {
     const calls = new Map([...models].map((model) => [model, callHistories.get(model)]));
     return {
       worker,
-      model: wanted.model,
+      model,
       history,
       otherHistories: fleet.histories(worker.workerId),
       calls,
       activity: activity.snapshot(worker.residents.keys(), (model) => callHistories.get(model)),
-      ...terms.of(wanted, worker.workerId),
+      settings,
+      ask,
       residentPolicies: terms.policies(worker.workerId, residing),
-      cause: { kind: 'call', callId: wanted.callId },
-      ticket,
+      cause,
       queue,
       unprojectable: this.#unprojectableOn(worker.workerId, key),
       basedOn: [
@@ -199,10 +261,13 @@ export class Decider {
       case 'held':
         return { kind: 'wait', why: outcome.why, againInMs: outcome.inMs };
       case 'project':
-        for (const { artifact, contract } of outcome.wanted) this.#project(id, wanted, artifact, contract);
+        for (const { artifact, contract } of outcome.wanted)
+          this.#project(id, wanted.model.modelKey, artifact, contract);
         return { kind: 'sizing', why: 'the engine is asked what the model would take' };
       case 'decided':
-        void this.#append(worker, outcome.data, wanted.callId);
+        void this.#append(worker, { type: 'PlacementDecided', data: outcome.data }, wanted.callId, (newer) =>
+          placementPlanStillStands(outcome.data, newer),
+        );
         return { kind: 'deciding', why: 'its placement is being written' };
       case 'wait': {
         const { reason, freeInSeconds } = outcome;
@@ -214,14 +279,19 @@ export class Decider {
     }
   }
 
-  async #append(worker: WorkerState, data: PlacementDecidedData, callId: string): Promise<void> {
+  async #append(
+    worker: WorkerState,
+    event: Extract<DecisionEvent, { type: 'PlacementDecided' | 'UnloadDecided' }>,
+    correlationId: string,
+    stands: (newer: WorkerState) => boolean,
+  ): Promise<void> {
     const { fleet, log, logger } = this.#o;
     const id = worker.workerId;
     // The same id at the same revision is taken once, however often it is tried.
     const decision: NewEvent<DecisionEvent> = {
-      id: derivedId('PlacementDecided', data.decisionId),
-      event: { type: 'PlacementDecided', data },
-      cause: { correlationId: callId, causationId: callId },
+      id: derivedId(event.type, event.data.decisionId),
+      event,
+      cause: { correlationId, causationId: correlationId },
     };
     this.#deciding.add(id);
     try {
@@ -241,7 +311,7 @@ export class Decider {
         // Others wrote first. When the plan still stands against the newer state it is written again; else its call is
         // decided anew.
         const newer = fleet.worker(id);
-        if (!newer || conflicts >= MOST_CONFLICTS || !placementPlanStillStands(data, newer)) return;
+        if (!newer || conflicts >= MOST_CONFLICTS || !stands(newer)) return;
         revision = newer.revision;
       }
     } catch (error) {
@@ -253,8 +323,7 @@ export class Decider {
     }
   }
 
-  #project(id: WorkerId, wanted: Wanted, artifact: string, contract: Contract): void {
-    const key = wanted.model.modelKey;
+  #project(id: WorkerId, key: ModelKey, artifact: string, contract: Contract): void {
     const ofClass = classKey(placementClassOf(artifact, contract));
     const running = `${id}|${key}|${ofClass}`;
     if (this.#projecting.has(running)) return;

@@ -31,6 +31,8 @@ export function termsOf(model: FoundModel, options: CallOptions, levels: LevelPa
   return { settings, ask: askOf(settings, options, artifact?.geometry?.trainedContextTokens) };
 }
 
+const NO_MODEL = '' as ModelKey;
+
 interface Kept {
   readonly version: number;
   readonly model: FoundModel;
@@ -41,7 +43,7 @@ interface Kept {
 export class TermsByWorker {
   readonly #settings: FoldedSettings;
   readonly #kept = new WeakMap<CallOptions, Map<WorkerId, Kept>>();
-  readonly #policies = new Map<string, { readonly version: number; readonly policy: ResidentPolicy }>();
+  readonly #ofPairs = new Map<string, { readonly version: number; readonly settings: EffectiveSettings }>();
 
   constructor(settings: FoldedSettings) {
     this.#settings = settings;
@@ -64,21 +66,23 @@ export class TermsByWorker {
     return patch.fleet ? effectiveSettings(patch).settings : defaultSettings;
   }
 
+  /** Of a worker, and of a model on it where one is named: what holds with no call. */
+  settingsOf(worker: WorkerId, model = NO_MODEL): EffectiveSettings {
+    const { version } = this.#settings;
+    const pair = `${worker}~${model}`;
+    const known = this.#ofPairs.get(pair);
+    if (known?.version === version) return known.settings;
+    const { settings } =
+      version === 0 ? { settings: defaultSettings } : effectiveSettings(this.#settings.levels(worker, model));
+    this.#ofPairs.set(pair, { version, settings });
+    return settings;
+  }
+
   /** Who may evict the residents of these models on a worker, and when. */
   policies(worker: WorkerId, models: Iterable<ModelKey>): ReadonlyMap<ModelKey, ResidentPolicy> {
-    const { version } = this.#settings;
     const policies = new Map<ModelKey, ResidentPolicy>();
-    if (version === 0) return policies;
-    for (const model of models) {
-      const pair = `${worker}~${model}`;
-      const known = this.#policies.get(pair);
-      const policy =
-        known?.version === version
-          ? known.policy
-          : effectiveSettings(this.#settings.levels(worker, model)).settings;
-      if (policy !== known?.policy) this.#policies.set(pair, { version, policy });
-      policies.set(model, policy);
-    }
+    if (this.#settings.version === 0) return policies;
+    for (const model of models) policies.set(model, this.settingsOf(worker, model));
     return policies;
   }
 }

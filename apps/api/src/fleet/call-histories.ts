@@ -23,6 +23,8 @@ interface Known {
  */
 export class CallHistories {
   readonly #known = new Map<ModelKey, Known>();
+  /** Own facts that were noted while their stream is read: the log may not have them yet. */
+  readonly #notedMeanwhile = new Map<ModelKey, CallEvent[]>();
   readonly #log: EventLog;
   readonly #now: () => number;
 
@@ -33,6 +35,7 @@ export class CallHistories {
 
   /** Takes a fact that was just written to the spool; nothing is kept of models that no decision looked at. */
   note(key: ModelKey, event: CallEvent): void {
+    this.#notedMeanwhile.get(key)?.push(event);
     const known = this.#known.get(key);
     if (!known) return;
     known.pending.push(event);
@@ -63,11 +66,24 @@ export class CallHistories {
     await Promise.all(stale.map((key) => this.#read(key)));
   }
 
+  /** Reads the stream again however fresh it is: what other apis wrote a moment ago counts. */
+  reread(key: ModelKey): Promise<void> {
+    return this.#read(key);
+  }
+
   async #read(key: ModelKey): Promise<void> {
-    const newestFirst = await this.#log.readBackwards<CallEvent>(streams.calls(key), READ_BACK_EVENTS);
-    let history = initialCalls(key);
-    for (const recorded of [...newestFirst].reverse()) history = evolveCalls(history, recorded);
-    this.#known.set(key, { history, readAtMs: this.#now(), pending: [] });
+    const noted: CallEvent[] = [];
+    this.#notedMeanwhile.set(key, noted);
+    try {
+      const newestFirst = await this.#log.readBackwards<CallEvent>(streams.calls(key), READ_BACK_EVENTS);
+      let history = initialCalls(key);
+      for (const recorded of [...newestFirst].reverse()) history = evolveCalls(history, recorded);
+      const read = new Set(newestFirst.map(({ event }) => nameOf(event)));
+      const pending = noted.filter((event) => !read.has(nameOf(event)));
+      this.#known.set(key, { history, readAtMs: this.#now(), pending });
+    } finally {
+      if (this.#notedMeanwhile.get(key) === noted) this.#notedMeanwhile.delete(key);
+    }
   }
 
   #settle(known: Known): void {
@@ -77,6 +93,8 @@ export class CallHistories {
     known.pending = [];
   }
 }
+
+const nameOf = ({ type, data }: CallEvent): string => `${type} ${data.callId}`;
 
 /** A fact of our own that is still on its way into the log: only its place after the others matters to the fold. */
 function asRecorded(history: CallHistory, event: CallEvent): Recorded<CallEvent> {

@@ -126,6 +126,10 @@ export class Fleet {
     return (this.#models ??= this.#mergeModels());
   }
 
+  modelsOn(id: WorkerId): readonly FoundModel[] {
+    return [...(this.#catalogs.get(id)?.models.values() ?? [])];
+  }
+
   modelOn(id: WorkerId, key: ModelKey): FoundModel | undefined {
     return this.#catalogs.get(id)?.models.get(key);
   }

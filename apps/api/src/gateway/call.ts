@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHmac } from 'node:crypto';
 import { type BerthError, berthError } from '#domain/errors.js';
-import { callId, UNRESOLVED } from '#domain/ids.js';
+import { callId, type CallId, type ModelKey, UNRESOLVED } from '#domain/ids.js';
 import type { Result } from '#domain/result.js';
 import type { Resident } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
@@ -34,6 +34,8 @@ export interface CallDeps {
   readonly engines: Engines;
   readonly resolver: Resolver;
   readonly progress: (view: TicketView) => number | undefined;
+  /** Residents of the model go as soon as no call is on them. */
+  readonly unloadSoon: (model: ModelKey, call: CallId) => void;
   readonly groupKey: string;
   /** Told of a call that was refused before there was anything to record of it. */
   readonly onEarlyRefusal: (refusal: EarlyRefusal) => void;
@@ -67,6 +69,7 @@ export class ServedCall {
   /** The engine's route that serves it. */
   #route: EngineRoute;
   #whenLoaded: Prepared['whenLoaded'];
+  #unloads = false;
 
   constructor(deps: CallDeps, req: IncomingMessage, res: ServerResponse, endpoint: Endpoint, caller: Caller) {
     this.#d = deps;
@@ -108,7 +111,10 @@ export class ServedCall {
       ? certainlyTooLong(body.value, this.#route, resolved.value.model)
       : resolved.error;
     if (error) this.#refuse(error);
-    else if (resolved.ok) await this.#place(this.#record, body.value, resolved.value, group);
+    else if (resolved.ok && this.#unloads && this.#whenLoaded) {
+      this.#d.unloadSoon(resolved.value.model.modelKey, this.id);
+      this.#answerLoaded(this.#whenLoaded);
+    } else if (resolved.ok) await this.#place(this.#record, body.value, resolved.value, group);
   }
 
   /** Nothing is known of it that an event could say: it has a line in the log, and is counted. */
@@ -132,6 +138,7 @@ export class ServedCall {
     if (!prepared.ok) return prepared;
     this.#route = prepared.value.target;
     this.#whenLoaded = prepared.value.whenLoaded;
+    this.#unloads = prepared.value.unloads ?? false;
     return readCallBody(prepared.value.bytes, this.#route);
   }
 
@@ -153,6 +160,7 @@ export class ServedCall {
 
   #begin(body: CallBody, resolved: Resolved | undefined, group: string | undefined): CallRecord {
     const { intent, maxTokens } = body;
+    const idleUnloadSeconds = resolved?.options.settings.idleUnloadSeconds;
     return this.#d.recorder.begin({
       callId: this.id,
       modelKey: resolved?.model.modelKey ?? UNRESOLVED,
@@ -163,6 +171,7 @@ export class ServedCall {
       receivedAtMs: this.#receivedAtMs,
       ...(this.#caller.keyId === undefined ? {} : { keyId: this.#caller.keyId }),
       ...(maxTokens === undefined ? {} : { maxTokens }),
+      ...(idleUnloadSeconds === undefined ? {} : { idleUnloadSeconds }),
       ...(intent === undefined || !BACKGROUND.has(intent) ? {} : { intent }),
       ...(group === undefined ? {} : { group }),
     });

@@ -14,6 +14,7 @@ export interface CallStart {
   readonly promptBytes: number;
   readonly receivedAtMs: number;
   readonly maxTokens?: number;
+  readonly idleUnloadSeconds?: number;
   readonly keyId?: string;
   readonly intent?: string;
   readonly group?: string;

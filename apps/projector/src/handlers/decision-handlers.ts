@@ -151,8 +151,24 @@ const closed: Handler<'DecisionClosed'> = {
   },
 };
 
+/** It makes no resident and has no candidates: what becomes of it is told with its eviction. */
+const unload: Handler<'UnloadDecided'> = {
+  touches: (views, { event }) => views.residents.want(event.data.residentId),
+  apply: (views, { event }) => {
+    const { residentId, decisionId } = event.data;
+    const resident = views.residents.get(residentId);
+    if (resident === undefined || resident.phase === 'ended' || resident.leaving_reason !== null) return;
+    views.residents.patch([residentId], {
+      leaving_reason: 'idle',
+      leaving_decision_id: decisionId,
+      leaving_started: false,
+    });
+  },
+};
+
 export const decisionHandlers = {
   PlacementDecided: decided,
   PlacementRefused: refused,
   DecisionClosed: closed,
+  UnloadDecided: unload,
 } satisfies Handlers;

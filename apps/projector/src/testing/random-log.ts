@@ -31,6 +31,7 @@ const WORKER_TYPES = [
   'PlacementDecided',
   'PlacementRefused',
   'DecisionClosed',
+  'UnloadDecided',
   'PinSet',
   'EvictionStarted',
   'ResidentEvicted',

@@ -172,8 +172,8 @@ export class Executor {
     }
     for (const resident of this.#state.residents.values()) {
       const { leaving } = resident;
-      if (!leaving?.started) continue;
-      // Its decision's own task does it; this is for one whose decision is gone.
+      if (leaving === undefined) continue;
+      // The task of the placement that it makes room for does it; this is for the idle, and for one whose placement is gone.
       if (leaving.by !== undefined && this.#state.openDecisions.has(leaving.by)) continue;
       this.#task(`evict ${resident.residentId}`, async () => {
         await this.#o.evictor.evict(resident, {

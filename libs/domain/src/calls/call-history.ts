@@ -1,7 +1,7 @@
 import type { StreamFold } from '../decider.js';
-import type { CallEvent } from '../events/call-events.js';
+import type { CallEvent, CallStamps } from '../events/call-events.js';
 import type { Recorded } from '../events/envelope.js';
-import type { ModelKey } from '../ids.js';
+import type { CallId, ModelKey } from '../ids.js';
 
 /** One finished call, as placement needs it. Unknown figures are left out. */
 export interface FinishedCall {
@@ -11,8 +11,14 @@ export interface FinishedCall {
   readonly promptBytes?: number;
   readonly promptMsPerToken?: number;
   readonly decodeMsPerToken?: number;
-  /** Seconds between queued and decided or ready, without the load. */
+  /** What it waited for a place or a slot, without the load of its model; 0 for one that came straight through. */
   readonly waitSeconds?: number;
+}
+
+/** How long a resident may be idle after a call that said so. */
+export interface KeepAlive {
+  readonly callId: CallId;
+  readonly seconds: number;
 }
 
 /** The recent calls of one model: its last 20 finished ones and when calls came. */
@@ -23,6 +29,10 @@ export interface CallHistory {
   readonly arrivalsMs: readonly number[];
   readonly firstArrivalMs?: number;
   readonly calls: number;
+  /** What the call that came last said of it; absent when it said nothing. */
+  readonly keepAlive?: KeepAlive;
+  /** When the last call that has ended did so. */
+  readonly lastEndedAtMs?: number;
   readonly revision: number;
 }
 
@@ -46,8 +56,11 @@ export function evolveCalls(state: CallHistory, recorded: Recorded<CallEvent>): 
   switch (event.type) {
     case 'CallStarted': {
       const at = Date.parse(event.data.receivedAt);
+      const { callId, idleUnloadSeconds } = event.data;
+      const { keepAlive: _before, ...rest } = state;
       return {
-        ...state,
+        ...rest,
+        ...(idleUnloadSeconds === undefined ? {} : { keepAlive: { callId, seconds: idleUnloadSeconds } }),
         revision,
         calls: state.calls + 1,
         arrivalsMs: [...state.arrivalsMs, at].slice(-KEPT_ARRIVALS),
@@ -55,11 +68,14 @@ export function evolveCalls(state: CallHistory, recorded: Recorded<CallEvent>): 
       };
     }
     case 'CallFinished': {
-      if (event.data.outcome !== 'completed') return { ...state, revision };
+      const lastEndedAtMs = Math.max(state.lastEndedAtMs ?? 0, Date.parse(event.data.stamps.finishedAt));
+      if (event.data.outcome !== 'completed') return { ...state, lastEndedAtMs, revision };
       const { tokens, timings, stamps } = event.data;
       const decode = decodeMsPerToken(tokens.output, timings.decodeMs);
+      const waitSeconds = waitSecondsOf(stamps);
       const finished: FinishedCall = {
         receivedAtMs: Date.parse(stamps.receivedAt),
+        ...(waitSeconds === undefined ? {} : { waitSeconds }),
         ...(tokens.prompt === undefined ? {} : { promptTokens: tokens.prompt }),
         ...(tokens.output === undefined ? {} : { outputTokens: tokens.output }),
         ...(tokens.prompt && timings.promptMs !== undefined
@@ -67,10 +83,29 @@ export function evolveCalls(state: CallHistory, recorded: Recorded<CallEvent>): 
           : {}),
         ...(decode === undefined ? {} : { decodeMsPerToken: decode }),
       };
-      return { ...state, revision, finished: [...state.finished, finished].slice(-KEPT_FINISHED) };
+      return {
+        ...state,
+        lastEndedAtMs,
+        revision,
+        finished: [...state.finished, finished].slice(-KEPT_FINISHED),
+      };
     }
   }
 }
+
+/**
+ * Seconds from its place in the queue to its engine, without the load between decision and readiness: 0 for a call that
+ * never queued, undefined for one that was never forwarded.
+ */
+export function waitSecondsOf(stamps: CallStamps): number | undefined {
+  const { queuedAt, decidedAt, readyAt, forwardedAt } = stamps;
+  if (forwardedAt === undefined) return undefined;
+  if (queuedAt === undefined) return 0;
+  const load = decidedAt === undefined || readyAt === undefined ? 0 : msBetween(decidedAt, readyAt);
+  return Math.max(0, msBetween(queuedAt, forwardedAt) - load) / 1000;
+}
+
+const msBetween = (from: string, to: string): number => Math.max(0, Date.parse(to) - Date.parse(from));
 
 /** Milliseconds per output token: decodeMs ÷ (output − 1); none for fewer than two tokens or a bad reading. */
 export function decodeMsPerToken(
@@ -83,7 +118,7 @@ export function decodeMsPerToken(
 }
 
 export const callsFold = (key: ModelKey): StreamFold<CallHistory, CallEvent> => ({
-  version: 1,
+  version: 2,
   initial: () => initialCalls(key),
   evolve: evolveCalls,
 });

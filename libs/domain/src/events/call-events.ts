@@ -42,6 +42,8 @@ export type CallEvent =
         readonly stream: boolean;
         readonly promptBytes: number;
         readonly maxTokens?: number;
+        /** How long its resident may be idle after it, where the call says so (Ollama's `keep_alive`). */
+        readonly idleUnloadSeconds?: number;
         readonly askDigest?: string;
         readonly receivedAt: string;
       }

@@ -103,6 +103,8 @@ export interface PlacementDecidedData extends Working {
   readonly victims: readonly Victim[];
   /** True when the victims are the best possible set, false when chosen greedily. */
   readonly exact: boolean;
+  /** Eviction band that the call asked for; left out when it asked for none, and the settings hold. */
+  readonly priority?: number;
   readonly validUntil: string;
   readonly predicted: {
     readonly readyInSeconds?: number;
@@ -117,6 +119,21 @@ export interface PlacementRefusedData extends Working {
   readonly reason: string;
   /** How often the same refusal was given since the last one written. */
   readonly count: number;
+}
+
+/** A resident goes with nobody asking for its room: it was idle for longer than it may be. */
+export interface UnloadDecidedData {
+  readonly decisionId: DecisionId;
+  readonly residentId: ResidentId;
+  readonly modelKey: ModelKey;
+  readonly idleSeconds: number;
+  /** How long it may be idle, and who said so: the settings, or the last call on it. */
+  readonly idleUnloadSeconds: number;
+  readonly saidBy: 'settings' | 'call';
+  readonly callId?: CallId;
+  readonly frees: readonly { readonly deviceId: DeviceId; readonly bytes: number }[];
+  readonly basedOn: readonly { readonly stream: string; readonly revision: number }[];
+  readonly now: string;
 }
 
 export interface MeasuredMemory {
@@ -210,6 +227,7 @@ export type WorkerEvent =
   | EventOf<'WorkerReturned', { readonly bootId: string }>
   | EventOf<'PlacementDecided', PlacementDecidedData>
   | EventOf<'PlacementRefused', PlacementRefusedData>
+  | EventOf<'UnloadDecided', UnloadDecidedData>
   | EventOf<
       'DecisionClosed',
       {
@@ -288,7 +306,7 @@ export type WorkerEvent =
         readonly residentId: ResidentId;
         readonly exitCode?: number;
         readonly signal?: string;
-        readonly during: 'idle' | 'call' | 'unknown';
+        readonly during: 'loading' | 'idle' | 'call' | 'unknown';
         readonly logTail: string;
       }
     >

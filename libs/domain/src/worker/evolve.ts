@@ -80,6 +80,7 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
         need: data.need,
         phase: 'planned',
         decidedAt: metadata.at,
+        ...(data.priority === undefined ? {} : { priority: data.priority }),
       };
       let residents = withEntry(state.residents, data.residentId, planned);
       for (const victim of data.victims) {
@@ -97,6 +98,25 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
     }
     case 'PlacementRefused':
       return state;
+    case 'UnloadDecided': {
+      const { residentId, decisionId } = event.data;
+      return {
+        ...state,
+        residents: change(state.residents, residentId, (r) =>
+          r.leaving
+            ? r
+            : {
+                ...r,
+                leaving: {
+                  by: decisionId,
+                  reason: 'idle',
+                  started: false,
+                  sinceRevision: recorded.revision,
+                },
+              },
+        ),
+      };
+    }
     case 'DecisionClosed':
       return closeDecision(state, event.data.decisionId);
     case 'PinSet': {
@@ -259,7 +279,7 @@ function remember(seen: ReadonlySet<string>, id: string): ReadonlySet<string> {
 }
 
 export const workerFold = (id: WorkerId): StreamFold<WorkerState, WorkerEvent> => ({
-  version: 1,
+  version: 2,
   initial: () => initialWorker(id),
   evolve: evolveWorker,
 });

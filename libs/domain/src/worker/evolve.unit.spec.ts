@@ -75,6 +75,43 @@ describe('the fold of a worker', () => {
     expect(phases(fold(log))).toEqual({ a: 'ready' });
   });
 
+  it('marks a resident that was idle for too long as leaving, once, and lets it stay when that fails', () => {
+    const unload = (decision: string) =>
+      ({
+        type: 'UnloadDecided',
+        data: {
+          decisionId: decisionId(decision),
+          residentId: residentId('r-a'),
+          modelKey: aDecision('a').modelKey,
+          idleSeconds: 60,
+          idleUnloadSeconds: 60,
+          saidBy: 'settings',
+          frees: [],
+          basedOn: [],
+          now: new Date(0).toISOString(),
+        },
+      }) as const;
+    const log = ready('a').add(unload('d-idle')).add(unload('d-again'));
+    expect(fold(log).residents.get(residentId('r-a'))?.leaving).toEqual({
+      by: 'd-idle',
+      reason: 'idle',
+      started: false,
+      sinceRevision: 3,
+    });
+    log.add({
+      type: 'EvictionFailed',
+      data: { residentId: residentId('r-a'), reason: 'idle', why: 'busy', message: 'a call came' },
+    });
+    expect(phases(fold(log))).toEqual({ a: 'ready' });
+  });
+
+  it('keeps the band that a call asked for with its resident, and none where none was asked, as in older logs', () => {
+    const log = given()
+      .add({ type: 'PlacementDecided', data: aDecision('a', { priority: 3 }) })
+      .add({ type: 'PlacementDecided', data: aDecision('b') });
+    expect([...fold(log).residents.values()].map((r) => r.priority)).toEqual([3, undefined]);
+  });
+
   it('remembers how often a plan failed in a row, and forgets it when it loads', () => {
     const log = given();
     for (const _ of [1, 2]) {

@@ -33,6 +33,8 @@ export interface Resident {
   readonly engine?: { readonly kind: string; readonly version: string; readonly build: string };
   readonly measured?: MeasuredMemory;
   readonly decidedAt: string;
+  /** Eviction band that the call which had it loaded asked for; absent: the settings' own. */
+  readonly priority?: number;
   readonly loadStartedAt?: string;
   readonly readyAt?: string;
   /** Set from the decision that names it a victim, or its eviction: no api sends calls there any more. */

@@ -18,7 +18,7 @@ export class DecisionsFirst implements Check {
 
   take(recorded: Recorded<BerthEvent>): void {
     const { event, stream } = recorded;
-    if (event.type === 'PlacementDecided') {
+    if (event.type === 'PlacementDecided' || event.type === 'UnloadDecided') {
       this.#decided.set(`${stream} ${event.data.decisionId}`, event.data.residentId);
     } else if (event.type === 'LoadStarted') {
       const { decisionId, residentId } = event.data;

@@ -124,9 +124,15 @@ export class BerthBooks {
     });
   }
 
-  ended(outcome: CallOutcome, model: SimModel): void {
+  ended(outcome: CallOutcome, model: SimModel, box: number, id: ResidentId | undefined): void {
     const { call, startMs = call.atMs, endMs = startMs } = outcome;
     const iso = (ms: number): string => new Date(ms).toISOString();
+    const resident = id && this.worker(box).residents.get(id);
+    const readyMs = resident?.readyAt === undefined ? 0 : Date.parse(resident.readyAt);
+    const loading =
+      resident && readyMs > call.atMs
+        ? { decidedAt: iso(Math.max(call.atMs, Date.parse(resident.decidedAt))), readyAt: iso(readyMs) }
+        : {};
     this.#call(model.modelKey, endMs, {
       type: 'CallFinished',
       data: {
@@ -139,6 +145,7 @@ export class BerthBooks {
         stamps: {
           receivedAt: iso(call.atMs),
           queuedAt: iso(call.atMs),
+          ...loading,
           forwardedAt: iso(startMs),
           firstByteAt: iso(outcome.firstByteMs ?? startMs),
           finishedAt: iso(endMs),

@@ -93,7 +93,8 @@ export class BerthScheduler implements Scheduler {
   }
 
   ended(outcome: CallOutcome, resident: SimResident): void {
-    this.#books.ended(outcome, this.#world.model(outcome.call.model));
+    const id = this.#placed.get(resident.id)?.data.residentId;
+    this.#books.ended(outcome, this.#world.model(outcome.call.model), resident.box, id);
     this.#changed.add(outcome.call.model);
     if (this.#world.isIdle(resident)) this.#changedAll = true;
   }

@@ -13,6 +13,8 @@ export interface Prepared {
   readonly target: EngineRoute;
   /** The answer, where no engine has to say it: the caller only wanted the model to be loaded. */
   readonly whenLoaded?: () => Buffer;
+  /** With `whenLoaded`: the caller wants the model to go, and nothing is loaded for that. */
+  readonly unloads?: boolean;
 }
 
 /** One call in a protocol that engines do not speak: its request on the way in, its answer on the way out. */

@@ -21,6 +21,7 @@ import {
   toolCall,
 } from './answer.js';
 import { OLLAMA_ERRORS } from './errors.js';
+import { keepAliveSeconds } from './options.js';
 import { bodyOfEmbed, bodyOfGenerate, chatOfChat, onlyLoads, streams } from './request.js';
 
 const LINES = [
@@ -74,7 +75,7 @@ class SpeakingCall extends OllamaCall {
       this.model = textOf(given['model']) ?? '';
       this.#streams = streams(given);
       this.#raw = given['raw'] === true && this.#shape === GENERATE_SHAPE;
-      if (onlyLoads(given)) loads = Number(given['keep_alive'] ?? NaN) === 0 ? 'unload' : 'load';
+      if (onlyLoads(given)) loads = keepAliveSeconds(given['keep_alive']) === 0 ? 'unload' : 'load';
       return this.#body(given);
     });
     if (!body.ok) return body;
@@ -83,7 +84,7 @@ class SpeakingCall extends OllamaCall {
     return ok({
       bytes: body.value,
       target,
-      ...(why === undefined ? {} : { whenLoaded: () => this.#loaded(why) }),
+      ...(why === undefined ? {} : { whenLoaded: () => this.#loaded(why), unloads: why === 'unload' }),
     });
   }
 
