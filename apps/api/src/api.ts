@@ -32,6 +32,8 @@ import { Resolver } from './gateway/resolve.js';
 import { listen } from './listen.js';
 import { DiskWatch } from './live/disk-watch.js';
 import { healthOf } from './live/health.js';
+import { createLive } from './live/live.js';
+import { takeUpgrades } from './live/socket/upgrades.js';
 import { Management } from './management.js';
 import { Metrics } from './live/metrics.js';
 import { IdleUnload } from './upkeep/idle-unload.js';
@@ -163,6 +165,8 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     logger,
   });
   const server = createFront(gateway, (req, res) => management.handle(req, res));
+  const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
+  takeUpgrades(server, live.upgrade);
   await fleet.start();
   await listen(server, config.host, config.port);
   const { port } = server.address() as AddressInfo;
@@ -186,6 +190,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       stopAsked.abort();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeIdleConnections();
+      live.hangUp();
       admission.close(stopping());
       await gateway.stop(CALLS_DEADLINE_MS);
       server.closeAllConnections();
@@ -193,6 +198,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await lost.stop();
       await upkeep.stop();
       sessions.close();
+      await live.stop();
       await management.close();
       engines.close();
       if (!(await spool.drain(SPOOL_DEADLINE_MS))) {

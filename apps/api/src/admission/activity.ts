@@ -37,6 +37,10 @@ export class Activity {
     return this.#residents.get(id)?.ongoing.size ?? 0;
   }
 
+  lastCallEndedAtMs(id: ResidentId): number | undefined {
+    return this.#residents.get(id)?.lastCallEndedAtMs;
+  }
+
   /** @returns what ends the call; a second call of it does nothing. */
   begin(
     id: ResidentId,

@@ -5,6 +5,7 @@ import type {
   FleetEvent,
   FoundModel,
   HistoryEvent,
+  LogPosition,
   Recorded,
   WorkerEvent,
 } from '#domain/events/index.js';
@@ -61,6 +62,7 @@ export class Fleet {
   #byModel: Map<ModelKey, PlacedResident[]> | undefined;
   #subscription: Subscription | undefined;
   #awaySinceMs: number | undefined;
+  #position: LogPosition | undefined;
 
   constructor(log: EventLog) {
     this.#log = log;
@@ -70,7 +72,13 @@ export class Fleet {
   async start(): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#subscription = this.#log.subscribeAll(PREFIXES, {
-        onEvent: (recorded) => this.#fold(recorded),
+        onEvent: (recorded) => {
+          this.#fold(recorded);
+          this.#position = recorded.position;
+        },
+        onCheckpoint: (position) => {
+          this.#position = position;
+        },
         onCaughtUp: () => resolve(),
         onConnected: (connected) => {
           this.#awaySinceMs = connected ? undefined : (this.#awaySinceMs ?? Date.now());
@@ -95,6 +103,15 @@ export class Fleet {
   /** Since when the log has been out of reach, ms since 1970; undefined while it answers. */
   get logAwaySinceMs(): number | undefined {
     return this.#awaySinceMs;
+  }
+
+  /** Everything up to it is folded, or none of the fleet's; undefined before the first event. */
+  get position(): LogPosition | undefined {
+    return this.#position;
+  }
+
+  get catalogs(): ReadonlyMap<WorkerId, CatalogState> {
+    return this.#catalogs;
   }
 
   get apis(): FleetState {

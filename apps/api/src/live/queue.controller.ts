@@ -1,6 +1,8 @@
 import { Controller, Get, Inject } from '@nestjs/common';
+import type { QueueItem, WirePage } from '#domain/wire/index.js';
 import { Admission } from '../admission/admission.js';
 import { AgentSessions } from '../agents/sessions.js';
+import { queueItems } from './queue-items.js';
 
 /** The queue as it stands now: its order, what was predicted, and why each call waits. */
 @Controller('admin/queue')
@@ -11,28 +13,7 @@ export class QueueController {
   ) {}
 
   @Get()
-  queue(): unknown {
-    const now = Date.now();
-    return {
-      items: this.admission.queue.map((call) => {
-        const { wanted, ticket, firstPlace, freeInSeconds, loading } = call;
-        const progress = loading && this.sessions.progressOf(loading.residentId);
-        return {
-          callId: ticket.callId,
-          place: call.place,
-          modelKey: ticket.modelKey,
-          phase: call.phase,
-          why: call.why,
-          background: ticket.background,
-          promptTokens: ticket.promptTokens,
-          ...(ticket.maxTokens === undefined ? {} : { maxTokens: ticket.maxTokens }),
-          waitedSeconds: (now - wanted.receivedAtMs) / 1000,
-          maxWaitSeconds: wanted.settings.maxWaitSeconds,
-          ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
-          ...(loading ? { loading: { ...loading, ...progress } } : {}),
-          ...(firstPlace ? { predicted: firstPlace } : {}),
-        };
-      }),
-    };
+  queue(): WirePage<QueueItem> {
+    return { items: queueItems(this.admission, this.sessions, Date.now()) };
   }
 }
