@@ -6,51 +6,117 @@ import { HeaderReader } from '../../apps/worker-agent/src/models/header-reader.j
 import { scan } from '../../apps/worker-agent/src/models/scan.js';
 import { makeModel } from '../../apps/worker-agent/src/make-model/index.js';
 
-/** Times the scan of 10,000 files in 2,500 folders: headers unknown, then known, then one file changed. */
+/**
+ * Times scans of 10,000 files: headers unknown, then known, then one file changed, then by a new process that remembers
+ * them. Once as GGUF files in 2,500 folders, once as folders for transformers of ten files each.
+ */
 const FILES = 10_000;
-const PER_FOLDER = 4;
+const LABELS = ['F16', 'Q8_0', 'Q6_K', 'Q4_K_M'];
+const SHARDS = 5;
+const HEADINGS = '  seconds  of processor  headers read  artifacts';
 
 const root = await mkdtemp(join(tmpdir(), 'berth-scan-bench-'));
-const source = join(root, 'made.gguf');
 try {
-  const models = join(root, 'models');
+  console.log(`${FILES} files, load ${loadavg()[0]?.toFixed(1)}; budget of a scan 3 s`);
+  console.log(`${'GGUF'.padEnd(28)}${HEADINGS}`);
+  await measure(join(root, 'gguf'), await ggufFolders(join(root, 'gguf')));
+  console.log(`${'for transformers'.padEnd(28)}${HEADINGS}`);
+  await measure(join(root, 'modern'), await safetensorsFolders(join(root, 'modern')));
+} finally {
+  await rm(root, { recursive: true, force: true });
+}
+
+/** @returns one of the files. */
+async function ggufFolders(models: string): Promise<string> {
+  const source = join(root, 'made.gguf');
   await makeModel({ preset: 'embed', file: source });
   const bytes = await readFile(source);
-  for (let i = 0; i < FILES / PER_FOLDER; i++) {
+  for (let i = 0; i < FILES / LABELS.length; i++) {
     const folder = join(models, `owner-${i % 50}`, `repo-${i}`);
     await mkdir(folder, { recursive: true });
-    for (const label of ['F16', 'Q8_0', 'Q6_K', 'Q4_K_M']) {
-      await writeFile(join(folder, `model-${label}.gguf`), bytes);
+    for (const label of LABELS) await writeFile(join(folder, `model-${label}.gguf`), bytes);
+  }
+  return join(models, 'owner-0', 'repo-0', 'model-F16.gguf');
+}
+
+async function safetensorsFolders(models: string): Promise<string> {
+  const names = Array.from({ length: SHARDS }, (_, i) => `model-0000${i + 1}-of-0000${SHARDS}.safetensors`);
+  const beside: Readonly<Record<string, object>> = {
+    'config.json': {
+      architectures: ['LlamaForCausalLM'],
+      model_type: 'llama',
+      num_hidden_layers: SHARDS * 4,
+      num_attention_heads: 8,
+      num_key_value_heads: 2,
+      hidden_size: 64,
+      max_position_embeddings: 8192,
+    },
+    'generation_config.json': {},
+    'tokenizer.json': {},
+    'tokenizer_config.json': {
+      chat_template: '{% for message in messages %}{{ message.content }}{% endfor %}',
+    },
+    'model.safetensors.index.json': {
+      weight_map: Object.fromEntries(names.map((name, i) => [`model.layers.${i}.w`, name])),
+    },
+  };
+  const shards = names.map((_, i) => shard(i * 4));
+  for (let i = 0; i < FILES / (SHARDS + Object.keys(beside).length); i++) {
+    const folder = join(models, `owner-${i % 50}`, `repo-${i}`);
+    await mkdir(folder, { recursive: true });
+    for (const [name, content] of Object.entries(beside))
+      await writeFile(join(folder, name), JSON.stringify(content));
+    for (const [n, name] of names.entries()) await writeFile(join(folder, name), shards[n] ?? '');
+  }
+  return join(models, 'owner-0', 'repo-0', names[0] ?? '');
+}
+
+/** Four blocks of nine tensors, as one file of a set has them. */
+function shard(firstBlock: number): Buffer {
+  const header: Record<string, unknown> = {};
+  let at = 0;
+  for (let block = firstBlock; block < firstBlock + 4; block++) {
+    for (let n = 0; n < 9; n++) {
+      header[`model.layers.${block}.part_${n}.weight`] = {
+        dtype: 'BF16',
+        shape: [8, 64],
+        data_offsets: [at, (at += 8 * 64 * 2)],
+      };
     }
   }
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(json.length));
+  return Buffer.concat([length, json, Buffer.alloc(at)]);
+}
+
+async function measure(models: string, one: string): Promise<void> {
   const roots = [{ name: 'models' as const, path: models }];
-  const memory = join(root, 'headers.json');
-  const describing = new DescribingReader();
-  const timed = async (what: string, headers: HeaderReader) => {
+  const memory = join(root, `${Date.now()}.json`);
+  const timed = async (what: string, headers: HeaderReader, describing: DescribingReader) => {
     const before = headers.reads;
     const cpu = process.cpuUsage();
     const started = performance.now();
     const found = await scan(roots, { headers, describing }, Date.now);
     const seconds = (performance.now() - started) / 1000;
     const { user, system } = process.cpuUsage(cpu);
-    const files = found.models.flatMap(({ model }) => model.artifacts.flatMap((a) => a.files)).length;
+    const artifacts = found.models
+      .flatMap(({ model }) => model.artifacts)
+      .filter((a) => a.broken === undefined);
     console.log(
-      `${what.padEnd(28)} ${seconds.toFixed(2).padStart(7)} s  ${((user + system) / 1e6).toFixed(2).padStart(7)} s of processor  ` +
-        `${String(files).padStart(6)} files  ${String(headers.reads - before).padStart(6)} headers read`,
+      `  ${what.padEnd(26)}${seconds.toFixed(2).padStart(7)}${((user + system) / 1e6).toFixed(2).padStart(15)}` +
+        `${String(headers.reads - before).padStart(14)}${String(artifacts.length).padStart(11)}`,
     );
   };
-  console.log(`${FILES} files, load ${loadavg()[0]?.toFixed(1)}; budget of a scan 3 s`);
   const first = new HeaderReader(memory);
-  await timed('the first ever', first);
-  await timed('again, nothing changed', first);
-  const changed = join(models, 'owner-0', 'repo-0', 'model-F16.gguf');
-  await utimes(changed, new Date(), new Date());
-  await timed('again, one file changed', first);
+  const describing = new DescribingReader();
+  await timed('the first ever', first, describing);
+  await timed('again, nothing changed', first, describing);
+  await utimes(one, new Date(), new Date());
+  await timed('again, one file changed', first, describing);
   await first.save();
   await first.close();
   const second = new HeaderReader(memory);
-  await timed('after a restart', second);
+  await timed('after a restart', second, new DescribingReader());
   await second.close();
-} finally {
-  await rm(root, { recursive: true, force: true });
 }

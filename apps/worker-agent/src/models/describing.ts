@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { anyOf, readTemplate, type TemplateFacts } from './chat-template.js';
 import type { FileStamp } from './file-facts.js';
 import { baseName, isDescribing } from './file-names.js';
+import { Gate } from './gate.js';
 
 /** JSON of a small file beside weights, as far as it is an object. */
 export type Json = Readonly<Record<string, unknown>>;
@@ -9,6 +10,8 @@ export type Json = Readonly<Record<string, unknown>>;
 const MOST_BYTES = 4 * 1024 * 1024;
 /** Their presence is all that is asked of these; a tokenizer may have many megabytes. */
 const PRESENCE_ONLY = new Set(['tokenizer.json', 'vocab.json', 'vocab.txt']);
+
+const AT_ONCE = 16;
 
 interface SmallFile extends FileStamp {
   readonly name: string;
@@ -81,17 +84,20 @@ export class Described {
 
 /** Reads small files once for as long as they do not change. */
 export class DescribingReader {
+  private readonly gate = new Gate(AT_ONCE);
   private readonly known = new Map<string, FileStamp & { readonly content: Json | string | undefined }>();
 
   async read(files: readonly SmallFile[]): Promise<Described> {
     const small = files.filter(({ name }) => isDescribing(name));
     const objects = new Map<string, Json>();
     const texts = new Map<string, string>();
-    for (const file of small) {
-      if (PRESENCE_ONLY.has(baseName(file.name))) continue;
-      const content = await this.content(file);
-      if (typeof content === 'string') texts.set(file.name, content);
-      else if (content !== undefined) objects.set(file.name, content);
+    const contents = await Promise.all(
+      small.map((file) => (PRESENCE_ONLY.has(baseName(file.name)) ? undefined : this.content(file))),
+    );
+    for (const [i, { name }] of small.entries()) {
+      const content = contents[i];
+      if (typeof content === 'string') texts.set(name, content);
+      else if (content !== undefined) objects.set(name, content);
     }
     return new Described(new Set(small.map(({ name }) => name)), objects, texts);
   }
@@ -103,7 +109,7 @@ export class DescribingReader {
   private async content(file: SmallFile): Promise<Json | string | undefined> {
     const known = this.known.get(file.absolute);
     if (known?.bytes === file.bytes && known.modifiedMs === file.modifiedMs) return known.content;
-    const content = file.bytes > MOST_BYTES ? undefined : await readSmall(file.absolute);
+    const content = file.bytes > MOST_BYTES ? undefined : await this.gate.run(() => readSmall(file.absolute));
     this.known.set(file.absolute, { bytes: file.bytes, modifiedMs: file.modifiedMs, content });
     return content;
   }

@@ -1,7 +1,8 @@
 import type { BlockGeometry, Geometry, TemplateAbility } from '#domain/geometry.js';
 import type { ModelKind } from '#domain/placement-terms.js';
 import { cacheOfBlock } from './block-cache.js';
-import type { FactValue, FileFacts, TensorFact } from './file-facts.js';
+import type { TemplateFacts } from './chat-template.js';
+import type { FileFacts, TensorFact } from './file-facts.js';
 import { HeaderKeys, isEncoder } from './header-keys.js';
 
 /** llama.cpp's numbers: 0 none, 1 mean, 2 first, 3 last token, 4 rank. */
@@ -22,13 +23,10 @@ const BLOCK = /^blk\.(\d+)\./;
 /** Looked up by token, never multiplied with: they stay in host memory beside the token embedding. */
 const LOOKUPS = new Set(['token_embd.weight', 'per_layer_token_embd.weight']);
 
-/** A template that never names the tools cannot tell a model of them; one that never names a thought shows none. */
-function abilitiesOf(template: FactValue | undefined): readonly TemplateAbility[] {
-  if (typeof template !== 'string') return [];
-  const tools = /\btools\b/.test(template);
-  const thinking = /<think|enable_thinking|reasoning_content|\bthinking\b/.test(template);
-  return [...(tools ? (['tools'] as const) : []), ...(thinking ? (['thinking'] as const) : [])];
-}
+const abilitiesOf = (template: TemplateFacts | undefined): readonly TemplateAbility[] => [
+  ...(template?.tools === true ? (['tools'] as const) : []),
+  ...(template?.reasoning === true ? (['thinking'] as const) : []),
+];
 
 /**
  * What a plan is priced from. `shards` are the facts of all files of the artifact, the first one's keys counting.
@@ -91,7 +89,7 @@ export function geometryOf(shards: readonly FileFacts[]): Geometry | { readonly 
     expertCount: keys.number('expert_count') ?? 0,
     expertUsedCount: keys.number('expert_used_count') ?? 0,
     hasChatTemplate: keys.raw('tokenizer.chat_template') !== undefined,
-    abilities: abilitiesOf(keys.raw('tokenizer.chat_template')),
+    abilities: abilitiesOf(shards[0]?.template),
   };
 }
 

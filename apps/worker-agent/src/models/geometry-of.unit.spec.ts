@@ -184,26 +184,26 @@ describe('a header that cannot be right', () => {
     });
   });
 
-  const parsed = (shape: readonly bigint[], offset: bigint, dtype = 0) => ({
-    metadata: {},
-    tensorInfos: [
-      { name: 'a', shape, dtype, offset: 0n },
-      { name: 'b', shape: [4n], dtype: 0, offset },
+  const parsed = (shape: readonly number[], offset: number, type = 0) => ({
+    values: {},
+    tensors: [
+      { name: 'a', shape, type, offset: 0 },
+      { name: 'b', shape: [4], type: 0, offset },
     ],
-    tensorDataOffset: 32n,
+    dataStart: 32,
   });
 
   test('a tensor that ends beyond the file, or reaches into the next, is told with its figures', () => {
-    expect(factsOf(parsed([8n], 32n), 80).broken).toBeUndefined();
-    expect(factsOf(parsed([8n], 32n), 79).broken).toBe(
+    expect(factsOf(parsed([8], 32), 80).broken).toBeUndefined();
+    expect(factsOf(parsed([8], 32), 79).broken).toBe(
       'the file ends too early: tensor b ends at byte 80, the file has 79',
     );
-    expect(factsOf(parsed([9n], 32n), 80).broken).toBe('tensor a (36 bytes) reaches into b');
-    expect(factsOf(parsed([1n << 32n, 1n << 32n], 32n), 80).broken).toContain('impossible size');
+    expect(factsOf(parsed([9], 32), 80).broken).toBe('tensor a (36 bytes) reaches into b');
+    expect(factsOf(parsed([2 ** 32, 2 ** 32], 32), 80).broken).toContain('impossible size');
   });
 
   test('of a storage type that is not known, the distance to the next tensor counts', () => {
-    expect(factsOf(parsed([64n], 32n, 99), 80).tensors[0]?.bytes).toBe(32);
+    expect(factsOf(parsed([64], 32, 99), 80).tensors[0]?.bytes).toBe(32);
   });
 });
 

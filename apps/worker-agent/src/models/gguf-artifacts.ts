@@ -1,5 +1,6 @@
 import type { Artifact } from '#domain/events/catalog-events.js';
 import { baseName } from './file-names.js';
+import type { FileFacts } from './file-facts.js';
 import { geometryOf } from './geometry-of.js';
 import { HeaderKeys } from './header-keys.js';
 import { isPictureArchitecture, isSpeechArchitecture } from './header-evidence.js';
@@ -43,7 +44,7 @@ function artifactOf(label: string, { shards, missing }: ShardSet): MadeArtifact 
   // What has no blocks of a language model is no worse for it; nothing is priced from it.
   const priced = !isPictureArchitecture(architecture) && !isSpeechArchitecture(architecture);
   const geometry =
-    complete && spoilt === undefined && priced ? geometryOf(shards.map((s) => s.facts)) : undefined;
+    complete && spoilt === undefined && priced ? geometryOnce(shards.map((s) => s.facts)) : undefined;
   const broken = spoilt ?? (geometry !== undefined && 'broken' in geometry ? geometry.broken : undefined);
   return {
     artifact: {
@@ -57,6 +58,16 @@ function artifactOf(label: string, { shards, missing }: ShardSet): MadeArtifact 
     paths: shards.map((s) => s.file.absolute),
     first: shards[0],
   };
+}
+
+/** The facts of a file that did not change are the same object at every scan. */
+const known = new WeakMap<FileFacts, ReturnType<typeof geometryOf>>();
+function geometryOnce(shards: readonly FileFacts[]): ReturnType<typeof geometryOf> {
+  const [first] = shards;
+  if (first === undefined || shards.length > 1) return geometryOf(shards);
+  const geometry = known.get(first) ?? geometryOf(shards);
+  known.set(first, geometry);
+  return geometry;
 }
 
 function labelOf(first: ReadFile | undefined): string {

@@ -5,7 +5,7 @@ import type { FileFacts, FileStamp } from './file-facts.js';
 export type Remembered = FileStamp & { readonly facts: FileFacts };
 
 /** Raised when the meaning of the facts changes: older memories are then not read. */
-const VERSION = 2;
+const VERSION = 3;
 
 /** Headers that an earlier run read; none when there is no memory or it is of no use. It is a cache: losing it costs time. */
 export async function recall(file: string): Promise<ReadonlyMap<string, Remembered>> {

@@ -1,22 +1,19 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
-import { packageRoot } from '#runtime/process-info.js';
-import { recall, remember, type Remembered } from './header-memory.js';
 import type { FileFacts, FileStamp } from './file-facts.js';
-// As types only: the parser is loaded by the thread alone.
-import type { HeaderAnswer, HeaderRequest } from './header-worker.js';
+import { Gate } from './gate.js';
+import { readGguf } from './gguf-file.js';
+import { recall, remember, type Remembered } from './header-memory.js';
+import { HeaderThread } from './header-thread.js';
+import { ReadOnly } from './read-only.js';
+import { readSafetensors } from './safetensors-header.js';
 
+/** A file in a cache has no ending to tell it by: whoever found it knows. */
+export type HeaderFormat = 'gguf' | 'safetensors';
+
+/** A disk that is far away answers many at once; more would only fill memory. */
+const AT_ONCE = 16;
 const DEADLINE_MS = 20_000;
-const HEAP_MB = 1024;
-/** The thread is ended when nothing was read for so long; the next read starts another. */
-const IDLE_MS = 5_000;
-
-interface Waiting {
-  readonly file: string;
-  resolve(facts: FileFacts): void;
-}
+/** JSON of such a length is taken apart in a few milliseconds. */
+const SHORT_JSON_BYTES = 1024 * 1024;
 
 const notNow = (why: string): FileFacts => ({
   values: {},
@@ -27,28 +24,36 @@ const notNow = (why: string): FileFacts => ({
 });
 
 /**
- * Reads headers one after another in a thread of its own, and remembers them: an unchanged file (path, size, time)
- * is not opened again. A file on which the parser hangs or runs out of memory is broken; the next gets a new
- * thread.
+ * Reads headers, a few at once, and remembers them: an unchanged file (path, size, time) is not opened again. A disk
+ * that does not answer makes its file broken for the time being.
  */
 export class HeaderReader {
   private known: Map<string, Remembered> | undefined;
+  private recalling: Promise<Map<string, Remembered>> | undefined;
   private changed = false;
-  private queue: Promise<unknown> = Promise.resolve();
-  private worker: Worker | undefined;
-  private waiting: Waiting | undefined;
-  private nextId = 0;
-  private idle: NodeJS.Timeout | undefined;
+  private readonly gate = new Gate(AT_ONCE);
+  private readonly thread = new HeaderThread(DEADLINE_MS, notNow);
   /** Headers really read, for tests and logs. */
   reads = 0;
 
   /** @param memory file in which headers are remembered over a restart; none when left out. */
   constructor(private readonly memory?: string) {}
 
-  read(file: string, stamp: FileStamp, format: HeaderRequest['format'] = 'gguf'): Promise<FileFacts> {
-    const result = this.queue.then(() => this.readNow(file, stamp, format));
-    this.queue = result.catch(() => undefined);
-    return result;
+  async read(file: string, stamp: FileStamp, format: HeaderFormat = 'gguf'): Promise<FileFacts> {
+    const known = (this.known ?? (await this.recalled())).get(file);
+    if (known?.bytes === stamp.bytes && known.modifiedMs === stamp.modifiedMs) return known.facts;
+    return this.gate.run(async () => {
+      this.reads += 1;
+      const { bytes, modifiedMs } = stamp;
+      const facts = await withinDeadline(
+        format === 'gguf' ? readGguf(file, bytes) : this.safetensors(file, bytes),
+      );
+      if (facts.passing !== true) {
+        this.known?.set(file, { bytes, modifiedMs, facts });
+        this.changed = true;
+      }
+      return facts;
+    });
   }
 
   /** Forgets files that are not among these. */
@@ -67,78 +72,44 @@ export class HeaderReader {
     await remember(this.memory, this.known);
   }
 
-  async close(): Promise<void> {
-    clearTimeout(this.idle);
-    const worker = this.worker;
-    this.worker = undefined;
-    await worker?.terminate();
+  close(): Promise<void> {
+    return this.thread.close();
   }
 
-  private async readNow(file: string, stamp: FileStamp, format: HeaderRequest['format']): Promise<FileFacts> {
-    this.known ??= new Map(this.memory === undefined ? [] : await recall(this.memory));
-    const known = this.known.get(file);
-    if (known?.bytes === stamp.bytes && known.modifiedMs === stamp.modifiedMs) return known.facts;
-    this.reads += 1;
-    clearTimeout(this.idle);
-    const facts = await this.ask(file, format);
-    if (facts.passing !== true) {
-      this.known.set(file, { bytes: stamp.bytes, modifiedMs: stamp.modifiedMs, facts });
-      this.changed = true;
+  private recalled(): Promise<Map<string, Remembered>> {
+    this.recalling ??= (async () => {
+      this.known = new Map(this.memory === undefined ? [] : await recall(this.memory));
+      return this.known;
+    })();
+    return this.recalling;
+  }
+
+  private async safetensors(path: string, bytes: number): Promise<FileFacts> {
+    const file = await ReadOnly.open(path);
+    try {
+      const facts = await readSafetensors(file, bytes, SHORT_JSON_BYTES);
+      return facts === 'long' ? await this.thread.read(path, bytes) : facts;
+    } finally {
+      file.close();
     }
-    this.idle = setTimeout(() => void this.close(), IDLE_MS).unref();
-    return facts;
-  }
-
-  private ask(file: string, format: HeaderRequest['format']): Promise<FileFacts> {
-    const worker = (this.worker ??= this.start());
-    const id = ++this.nextId;
-    return new Promise((resolve) => {
-      const end = (facts: FileFacts) => {
-        clearTimeout(deadline);
-        worker.off('message', onMessage);
-        this.waiting = undefined;
-        resolve(facts);
-      };
-      const deadline = setTimeout(() => {
-        void this.drop(worker);
-        end(notNow(`its header could not be read within ${DEADLINE_MS / 1000} s`));
-      }, DEADLINE_MS);
-      const onMessage = (answer: HeaderAnswer) => {
-        if (answer.id === id) end(answer.facts);
-      };
-      worker.on('message', onMessage);
-      this.waiting = { file, resolve: end };
-      worker.postMessage({ id, file, format } satisfies HeaderRequest);
-    });
-  }
-
-  private start(): Worker {
-    const worker = new Worker(workerScript(), {
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
-    });
-    // It must not hold up the end of the process.
-    worker.unref();
-    const lost = (why: string) => {
-      if (this.worker === worker) this.worker = undefined;
-      this.waiting?.resolve(notNow(why));
-    };
-    worker.on('error', (error) => lost(`its header could not be read: ${error.message}`));
-    worker.on('exit', (code) => lost(`the thread that read its header ended with code ${code}`));
-    return worker;
-  }
-
-  private async drop(worker: Worker): Promise<void> {
-    if (this.worker === worker) this.worker = undefined;
-    worker.removeAllListeners('exit');
-    await worker.terminate();
   }
 }
 
-/** A thread runs built code, also when this file runs from its source (tests). */
-function workerScript(): string {
-  const beside = fileURLToPath(new URL('./header-worker.js', import.meta.url));
-  return existsSync(beside)
-    ? beside
-    : join(packageRoot(), 'dist/apps/worker-agent/src/models/header-worker.js');
+/** What the system says of a file that cannot be opened says nothing of the file: it is tried again. */
+function withinDeadline(reading: Promise<FileFacts>): Promise<FileFacts> {
+  return new Promise((resolve) => {
+    const deadline = setTimeout(
+      () => resolve(notNow(`its header could not be read within ${DEADLINE_MS / 1000} s`)),
+      DEADLINE_MS,
+    );
+    reading
+      .catch((error: unknown) =>
+        notNow(`it cannot be opened: ${error instanceof Error ? error.message : String(error)}`),
+      )
+      .then((facts) => {
+        clearTimeout(deadline);
+        resolve(facts);
+      })
+      .catch(() => undefined);
+  });
 }

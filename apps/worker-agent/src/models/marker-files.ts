@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isObject, type Json } from './describing.js';
 import { MARKER } from './file-names.js';
@@ -11,16 +11,22 @@ export const sidecarOf = (folder: string, key: string): string =>
 
 const MOST_BYTES = 64 * 1024;
 
-/** Undefined when there is none, or it is no JSON object. */
-export async function readSidecar(folder: string | undefined, key: string): Promise<Json | undefined> {
-  if (folder === undefined) return undefined;
-  try {
-    const text = await readFile(sidecarOf(folder, key), 'utf8');
-    const content: unknown = text.length > MOST_BYTES ? undefined : JSON.parse(text);
-    return isObject(content) ? content : undefined;
-  } catch {
-    return undefined;
+/** Those that there are, by the model's key; what is no JSON object is left out. */
+export async function readSidecars(folder: string | undefined): Promise<ReadonlyMap<string, Json>> {
+  const found = new Map<string, Json>();
+  if (folder === undefined) return found;
+  for (const name of await readdir(folder).catch(() => [])) {
+    if (!name.endsWith('.json')) continue;
+    try {
+      const key = decodeURIComponent(name.slice(0, -'.json'.length));
+      const text = await readFile(join(folder, name), 'utf8');
+      const content: unknown = text.length > MOST_BYTES ? undefined : JSON.parse(text);
+      if (isObject(content)) found.set(key, content);
+    } catch {
+      // Another's, or being written: to this scan it says nothing.
+    }
   }
+  return found;
 }
 
 /**

@@ -1,6 +1,8 @@
-import type { FileHandle } from 'node:fs/promises';
 import type { FileFacts, TensorFact } from './file-facts.js';
+import type { ReadOnly } from './read-only.js';
 
+/** Many headers are no longer. */
+const FIRST_BYTES = 64 * 1024;
 /** The format's own bound on its header. */
 const MAX_HEADER_BYTES = 100_000_000;
 
@@ -10,24 +12,35 @@ const unreadable = (why: string): FileFacts => ({ values: {}, tensors: [], mainT
  * Facts of a safetensors file: eight bytes that say how long the header is, the header in JSON
  * (`{"<name>": {"dtype", "shape", "data_offsets": [from, to]}}`, offsets after the header), then the data without
  * gaps. Experts are summed up per block: a large model has tens of thousands of them.
+ * @param mostBytes a longer header is not read.
+ * @returns `long` for such a one.
  */
-export async function readSafetensors(handle: FileHandle, fileBytes: number): Promise<FileFacts> {
+export async function readSafetensors(
+  file: ReadOnly,
+  fileBytes: number,
+  mostBytes = MAX_HEADER_BYTES,
+): Promise<FileFacts | 'long'> {
   if (fileBytes === 0) return unreadable('the file is empty');
-  const head = Buffer.alloc(8);
-  const { bytesRead } = await handle.read(head, 0, 8, 0);
-  if (bytesRead < 8) return unreadable('the file ends within its header');
-  const length = head.readBigUInt64LE(0);
-  if (length > BigInt(MAX_HEADER_BYTES)) {
+  const wanted = Math.min(FIRST_BYTES, fileBytes);
+  const first = await file.read(Buffer.allocUnsafe(wanted), wanted, 0);
+  if (first.length < 8) return unreadable('the file ends within its header');
+  const length = first.readUInt32LE(0) + first.readUInt32LE(4) * 2 ** 32;
+  if (length > MAX_HEADER_BYTES) {
     return unreadable(`it is no safetensors file: its header would have ${length} bytes`);
   }
-  const start = 8 + Number(length);
+  const start = 8 + length;
   if (start > fileBytes) return unreadable('the file ends within its header');
-  const text = Buffer.alloc(Number(length));
-  let at = 0;
-  while (at < text.length) {
-    const read = await handle.read(text, at, text.length - at, 8 + at);
-    if (read.bytesRead === 0) return unreadable('the file ends within its header');
-    at += read.bytesRead;
+  if (length > mostBytes) return 'long';
+  let text = first.subarray(8, start);
+  if (text.length < length) {
+    const rest = Buffer.allocUnsafe(length - text.length);
+    let at = 0;
+    while (at < rest.length) {
+      const read = await file.read(rest.subarray(at), rest.length - at, first.length + at);
+      if (read.length === 0) return unreadable('the file ends within its header');
+      at += read.length;
+    }
+    text = Buffer.concat([text, rest]);
   }
   let header: unknown;
   try {

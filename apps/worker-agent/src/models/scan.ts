@@ -5,7 +5,7 @@ import { isBase, type LooseAttachment } from './attachments.js';
 import { DescribingReader } from './describing.js';
 import { isGguf, isSafetensors } from './file-names.js';
 import { HeaderReader } from './header-reader.js';
-import { readSidecar } from './marker-files.js';
+import { readSidecars } from './marker-files.js';
 import type { ModelRoot } from './roots.js';
 import type { ModelFolder } from './model-folders.js';
 import { foldersOf } from './stores.js';
@@ -65,13 +65,24 @@ export async function scan(
   const seen = new Set<string>();
   const models: ScannedModel[] = [];
   const loose: { readonly folder: ModelFolder; readonly adapter: LooseAttachment }[] = [];
-  for (const folder of found.values()) {
-    for (const file of folder.files) seen.add(file.absolute);
-    const gguf = await readAll(headers, folder, 'gguf');
-    const safetensors = await readAll(headers, folder, 'safetensors');
-    const described = await describing.read(folder.files);
-    const sidecar = await readSidecar(sidecars, folder.key);
-    const content = { gguf, safetensors, described, ...(sidecar === undefined ? {} : { sidecar }) };
+  const beside = await readSidecars(sidecars);
+  // Asked together: the readers take as many at once as a disk answers.
+  const contents = await Promise.all(
+    [...found.values()].map(async (folder) => {
+      for (const file of folder.files) seen.add(file.absolute);
+      const [gguf, safetensors, described] = await Promise.all([
+        readAll(headers, folder, 'gguf'),
+        readAll(headers, folder, 'safetensors'),
+        describing.read(folder.files),
+      ]);
+      const sidecar = beside.get(folder.key);
+      return {
+        folder,
+        content: { gguf, safetensors, described, ...(sidecar === undefined ? {} : { sidecar }) },
+      };
+    }),
+  );
+  for (const { folder, content } of contents) {
     const assembled = assemble(folder, content, startedMs);
     if (assembled.scanned !== undefined) models.push(assembled.scanned);
     for (const adapter of assembled.loose) loose.push({ folder, adapter });
@@ -93,7 +104,6 @@ function readAll(
 ): Promise<readonly ReadFile[]> {
   const is = (file: ModelFolder['files'][number]) =>
     format === 'gguf' ? file.role !== undefined || isGguf(file.name) : isSafetensors(file.name);
-  // The reader takes them one after another; asked together, its thread never waits for us.
   return Promise.all(
     folder.files
       .filter(is)

@@ -3,6 +3,7 @@ import { readdir, realpath, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { FileStamp } from './file-facts.js';
 import { isWanted } from './file-names.js';
+import { Gate } from './gate.js';
 
 const MAX_LEVELS = 5;
 const MAX_FOLDERS = 4096;
@@ -37,6 +38,9 @@ export async function entriesOf(folder: string, budget: FolderBudget): Promise<r
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
+/** A disk that is far away answers many at once. */
+const AT_ONCE = 32;
+
 /**
  * Files that models are made of (weights, and what describes them) below a folder: at most five levels down, hidden names left out, links followed as long as they stay
  * within `bounds` (a model's path never leaves its root).
@@ -46,44 +50,59 @@ export async function walk(
   budget: FolderBudget,
   bounds: string = folder,
 ): Promise<readonly FoundFile[]> {
-  const edge = await realOf(bounds);
-  if (edge === undefined) {
+  const [top, edge] = await Promise.all([realOf(folder), realOf(bounds)]);
+  if (top === undefined || edge === undefined) {
     // Looked into all the same, so that its coming is watched for.
     budget.take(folder);
     return [];
   }
-  const found: FoundFile[] = [];
+  const gate = new Gate(AT_ONCE);
+  /** Real paths: a link may lead to a folder above, or to one that has been seen. */
   const visited = new Set<string>();
-  const visit = async (path: string, relative: string, level: number): Promise<void> => {
-    // A link to a folder above, or to one that another name led to already.
-    const real = await realOf(path);
-    if (real === undefined || visited.has(real)) return;
-    visited.add(real);
-    const folders: [at: string, below: string][] = [];
-    const look = async (entry: Dirent): Promise<FoundFile | undefined> => {
-      const at = join(path, entry.name);
-      const below = relative === '' ? entry.name : `${relative}/${entry.name}`;
-      if (entry.isDirectory()) folders.push([at, below]);
-      const isLink = entry.isSymbolicLink();
-      if (entry.isDirectory() || (!isLink && !isWanted(entry.name))) return undefined;
-      const absolute = isLink ? await realOf(at) : at;
-      const stats = absolute === undefined ? undefined : await statOf(absolute);
-      if (absolute === undefined || stats === undefined) return undefined;
-      if (isLink && !(absolute + sep).startsWith(edge + sep)) return undefined;
-      if (stats.isDirectory()) folders.push([at, below]);
-      if (!stats.isFile() || !isWanted(entry.name)) return undefined;
-      return { relative: below, absolute, bytes: stats.size, modifiedMs: stats.mtimeMs };
-    };
-    // The files of one folder at once: a disk that is far away answers them together.
-    for (const file of await Promise.all((await entriesOf(path, budget)).map(look))) {
-      if (file !== undefined) found.push(file);
+  const links: Folder[] = [];
+
+  const look = async (
+    entry: Dirent,
+    { path, real, relative, level }: Folder,
+  ): Promise<FoundFile | Folder | undefined> => {
+    const below = relative === '' ? entry.name : `${relative}/${entry.name}`;
+    const at = join(path, entry.name);
+    if (entry.isDirectory()) {
+      return { path: at, real: join(real, entry.name), relative: below, level: level + 1 };
     }
-    if (level >= MAX_LEVELS) return;
-    folders.sort(([a], [b]) => (a < b ? -1 : 1));
-    for (const [at, below] of folders) await visit(at, below, level + 1);
+    const isLink = entry.isSymbolicLink();
+    if (!isLink && !isWanted(entry.name)) return undefined;
+    const absolute = isLink ? await gate.run(() => realOf(at)) : at;
+    if (absolute === undefined || (isLink && !(absolute + sep).startsWith(edge + sep))) return undefined;
+    const stats = await gate.run(() => statOf(absolute));
+    // Folders by their own names come before links to them.
+    if (stats?.isDirectory()) links.push({ path: at, real: absolute, relative: below, level: level + 1 });
+    if (!stats?.isFile() || !isWanted(entry.name)) return undefined;
+    return { relative: below, absolute, bytes: stats.size, modifiedMs: stats.mtimeMs };
   };
-  await visit(folder, '', 1);
+  const visit = async (one: Folder): Promise<readonly FoundFile[]> => {
+    if (one.level > MAX_LEVELS || visited.has(one.real)) return [];
+    visited.add(one.real);
+    const entries = await gate.run(() => entriesOf(one.path, budget));
+    const seen = await Promise.all(entries.map((entry) => look(entry, one)));
+    const files = seen.filter((s): s is FoundFile => s !== undefined && 'bytes' in s);
+    const folders = seen.filter((s): s is Folder => s !== undefined && 'level' in s);
+    return [...files, ...(await Promise.all(folders.map(visit))).flat()];
+  };
+  const found = [...(await visit({ path: folder, real: top, relative: '', level: 1 }))];
+  for (let i = 0; i < links.length; i++) {
+    const link = links[i];
+    if (link !== undefined) found.push(...(await visit(link)));
+  }
   return found;
+}
+
+interface Folder {
+  readonly path: string;
+  readonly real: string;
+  /** To the folder that is walked. */
+  readonly relative: string;
+  readonly level: number;
 }
 
 /** Undefined for what is not there or may not be seen: both are the same to a scan. */
