@@ -144,7 +144,7 @@ describe('bad input and faults', () => {
     const crashed = await waitFor('the crash is in the log', 10_000, async () =>
       of(await events(), 'ResidentCrashed').find((e) => e.residentId === resident.residentId),
     );
-    expect(crashed.signal).toBe('SIGKILL');
+    expect(crashed).toMatchObject({ signal: 'SIGKILL', during: 'call' });
     const call = await waitFor('the call has its end', 10_000, async () =>
       of(await events(), 'CallFinished').find(
         (e) => e.residentId === resident.residentId && e.outcome === 'failed',

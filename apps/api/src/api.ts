@@ -20,6 +20,7 @@ import { Admission } from './admission/admission.js';
 import { TermsByWorker } from './admission/terms.js';
 import { Decider } from './admission/decider.js';
 import { Drains } from './agents/drains.js';
+import { Servings } from './agents/servings.js';
 import { AgentSessions } from './agents/sessions.js';
 import { registerApi, unregisterApi } from './fleet/api-registration.js';
 import { CallHistories } from './fleet/call-histories.js';
@@ -67,6 +68,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const activity = new Activity(now);
   const sessions = new AgentSessions({ apiId: id, log: logger, now });
   const drains = new Drains(fleet, sessions, activity);
+  const servings = new Servings(activity, fleet, sessions);
   const terms = new TermsByWorker(fleet.settings);
   const decider = new Decider({
     terms,
@@ -197,6 +199,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await closed;
       await lost.stop();
       await upkeep.stop();
+      servings.close();
       sessions.close();
       await live.stop();
       await management.close();

@@ -137,6 +137,7 @@ async function start(): Promise<Running> {
     loader,
     facts,
     log,
+    isServing: (id) => line.isServing(id),
     ...(known ? { state: known.state } : {}),
   });
 

@@ -27,10 +27,16 @@ export interface Use {
 /** Calls under way, by resident: facts of the moment, which the log does not have. */
 export class Activity {
   readonly #residents = new Map<ResidentId, Resident>();
+  readonly #listeners = new Set<(id: ResidentId, inFlight: number) => void>();
   readonly #now: () => number;
 
   constructor(now: () => number) {
     this.#now = now;
+  }
+
+  /** Told after each call that begins or ends on a resident. */
+  onChange(listener: (id: ResidentId, inFlight: number) => void): void {
+    this.#listeners.add(listener);
   }
 
   inFlight(id: ResidentId): number {
@@ -61,11 +67,13 @@ export class Activity {
       ...(call.maxTokens === undefined ? {} : { maxTokens: call.maxTokens }),
     };
     resident.ongoing.add(ongoing);
+    this.#changed(id, resident);
     const { ongoing: set } = resident;
     const owner = resident;
     return () => {
       if (!set.delete(ongoing)) return false;
       owner.lastCallEndedAtMs = this.#now();
+      this.#changed(id, owner);
       return true;
     };
   }
@@ -89,6 +97,10 @@ export class Activity {
   #lastCall(callId: CallId, seconds: number | undefined): LastCall {
     const beganAtMs = this.#now();
     return seconds === undefined ? { beganAtMs } : { beganAtMs, keepAlive: { callId, seconds } };
+  }
+
+  #changed(id: ResidentId, { ongoing }: Resident): void {
+    for (const listener of this.#listeners) listener(id, ongoing.size);
   }
 
   #of(id: ResidentId, modelKey: ModelKey): Resident {

@@ -119,6 +119,11 @@ export class AgentSessions {
     return session !== undefined;
   }
 
+  /** Dropped when the agent is not connected; it is told again when it is back. */
+  sayServing(worker: WorkerId, resident: ResidentId, serves: boolean): void {
+    this.#sessions.get(worker)?.stream.send({ serving: { residentId: resident, serves } });
+  }
+
   /** Has the worker's engine say what a plan takes. The figures come through the log, at the revision given. */
   project(worker: WorkerId, key: ModelKey, artifact: string, contract: Contract): Promise<Projected> {
     const session = this.#sessions.get(worker);

@@ -19,6 +19,8 @@ export interface ExecutorOptions {
   readonly loader: Loader;
   readonly facts: FactWriter;
   readonly log: Logger;
+  /** Whether an api has calls on it; undefined when none can say. */
+  readonly isServing: (id: ResidentId) => boolean | undefined;
   /** Where its fold goes on from: a snapshot. */
   readonly state?: WorkerState;
 }
@@ -70,7 +72,7 @@ export class Executor {
         type: 'ResidentCrashed',
         data: {
           residentId: id,
-          during: 'unknown',
+          during: this.#duringOf(resident),
           logTail: '',
           ...(exit.code === undefined ? {} : { exitCode: exit.code }),
           ...(exit.signal === undefined ? {} : { signal: exit.signal }),
@@ -78,6 +80,13 @@ export class Executor {
       },
       whyOfResident(resident, resident.decisionId),
     );
+  }
+
+  /** What it was doing when it went, as the log and the apis say. */
+  #duringOf({ residentId, phase }: Resident): 'loading' | 'call' | 'idle' | 'unknown' {
+    if (phase !== 'ready') return 'loading';
+    const serves = this.#o.isServing(residentId);
+    return serves === undefined ? 'unknown' : serves ? 'call' : 'idle';
   }
 
   /**

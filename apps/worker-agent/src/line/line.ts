@@ -10,6 +10,8 @@ interface ApiLine {
   readonly session: LineSession;
   /** By resident: the revision since which it leaves and this api has nothing on it. */
   readonly drained: Map<ResidentId, number>;
+  /** Residents that this api has calls on. */
+  readonly serving: Set<ResidentId>;
   /** Since when there is no connection, ms; undefined while connected. */
   awaySinceMs: number | undefined;
 }
@@ -50,9 +52,11 @@ export class AgentLine {
     for (const api of fleet.apis.values()) {
       if (this.#lines.has(api.apiId) || isGone(api)) continue;
       const drained = new Map<ResidentId, number>();
+      const serving = new Set<ResidentId>();
       const line: ApiLine = {
         api,
         drained,
+        serving,
         awaySinceMs: performance.now(),
         session: new LineSession(
           api.agentLine,
@@ -63,7 +67,10 @@ export class AgentLine {
             onConnected: (connected) => {
               line.awaySinceMs = connected ? undefined : performance.now();
               // What an api said before it was away is said again when it is back.
-              if (!connected) drained.clear();
+              if (!connected) {
+                drained.clear();
+                serving.clear();
+              }
               this.#wake();
             },
           },
@@ -86,6 +93,12 @@ export class AgentLine {
   /** Whether every api that could send calls has said that it sends none to the resident any more. */
   isDrained(id: ResidentId, sinceRevision: number): boolean {
     return this.waitingFor(id, sinceRevision).length === 0;
+  }
+
+  /** Whether an api has calls on a resident, as they last said; undefined when none is connected. */
+  isServing(id: ResidentId): boolean | undefined {
+    const connected = [...this.#lines.values()].filter((line) => line.session.connected);
+    return connected.length === 0 ? undefined : connected.some((line) => line.serving.has(id));
   }
 
   /** The apis that have not yet said so. */
@@ -115,6 +128,10 @@ export class AgentLine {
       // A field that is 0 is left out on the wire.
       line.drained.set(message.drained.residentId as ResidentId, message.drained.sinceRevision ?? 0);
       this.#wake();
+    } else if (message.serving) {
+      const { residentId, serves } = message.serving;
+      if (serves === true) line.serving.add(residentId as ResidentId);
+      else line.serving.delete(residentId as ResidentId);
     } else if (message.project) {
       const { project } = message;
       void this.#options

@@ -22,5 +22,6 @@ export interface FromApi {
   welcome?: { apiId: string };
   heartbeat?: { at: string };
   drained?: { residentId: string; sinceRevision?: number };
+  serving?: { residentId: string; serves?: boolean };
   project?: { requestId: string; modelKey: string; artifact: string; contractJson: string };
 }
