@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
-import { expectInvariants, openLogOf, readWholeLog } from '../support/log.js';
+import { expectInvariants, expectReproduced, openLogOf, readWholeLog } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
 
 // Two models of which only one fits: 160 MB of weights each, and a limit that holds one with its process.
@@ -87,8 +87,8 @@ describe('evicting to fit', () => {
     expect(count(await events(), 'EvictionStarted')).toBe(before);
   });
 
-  it('leaves a log in which every invariant holds', async () => {
+  it('leaves a log in which every invariant holds, and from which each decision can be made again', async () => {
     expect(await stack.stop()).toBe(0);
-    await expectInvariants(stack.home);
+    expectReproduced(await expectInvariants(stack.home));
   });
 });

@@ -2,11 +2,12 @@ import { expect } from 'vitest';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import type { EventLog } from '#events/event-log.js';
+import { reproduceLog } from '#placement/what-if/reproduce-log.js';
 import { withLogAtRest } from './log-at-rest.js';
 
 export { openLogOf, withLogAtRest } from './log-at-rest.js';
 
-const PREFIXES = ['worker-', 'calls-', 'history-', 'catalog-', 'fleet-', 'log-identity'];
+const PREFIXES = ['worker-', 'calls-', 'history-', 'catalog-', 'settings-', 'fleet-', 'log-identity'];
 
 /** Every event of Berth in the order of the log. */
 export function readWholeLog(log: EventLog): Promise<readonly Recorded<BerthEvent>[]> {
@@ -30,4 +31,11 @@ export async function expectInvariants(home: string): Promise<readonly Recorded<
     expect(await checkInvariants(log, { atRest: true })).toEqual([]);
     return readWholeLog(log);
   });
+}
+
+/** The same code on what the log holds decides as the api did, in 99 of 100 decisions at least. */
+export function expectReproduced(events: readonly Recorded<BerthEvent>[]): void {
+  const { decisions, identical, differences } = reproduceLog(events);
+  expect(decisions).toBeGreaterThan(0);
+  expect(identical / decisions, JSON.stringify(differences, null, 1)).toBeGreaterThanOrEqual(0.99);
 }

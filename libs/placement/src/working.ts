@@ -1,4 +1,5 @@
 import type { Considered, Working } from '#domain/events/worker-events.js';
+import { givenOf } from './given.js';
 import { clip } from './plan.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -32,6 +33,7 @@ export function workingOf(snapshot: Snapshot, considered: readonly Considered[])
     queue: queueOf(snapshot),
     now: new Date(input.nowMs).toISOString(),
     policy: { goal: input.settings.goal, order: input.settings.evictionOrder, version: POLICY_VERSION },
+    given: givenOf(input),
   };
 }
 

@@ -69,6 +69,32 @@ export type DecisionCause =
   | { readonly kind: 'call'; readonly callId: CallId }
   | { readonly kind: 'operator' | 'grow' | 'probe' | 'idle' | 'preload' };
 
+/**
+ * The facts of the moment that a decision was made from and that no other event tells: with them and the streams in
+ * `basedOn` it can be made again from the log alone.
+ */
+export interface DecisionGiven {
+  /** Knobs that differed from the built-in defaults, whoever set them. */
+  readonly settings: Readonly<Record<string, unknown>>;
+  /** The call that asked; left out where none did. */
+  readonly call?: {
+    readonly arrivedAt: string;
+    /** The estimate that it was sized by. */
+    readonly promptTokens: number;
+    readonly maxTokens?: number;
+    readonly background?: true;
+  };
+  /** Residents that had served or were serving. */
+  readonly activity: readonly {
+    readonly residentId: ResidentId;
+    readonly calls: number;
+    readonly lastEndedAt?: string;
+    readonly freeInSeconds?: number;
+  }[];
+  /** Keys of the classes that the engine could not project. */
+  readonly unprojectable?: readonly string[];
+}
+
 /** What a decision, a refusal and `berth explain` share. */
 export interface Working {
   readonly cause: DecisionCause;
@@ -89,6 +115,8 @@ export interface Working {
   /** ISO time that the decision was taken with. */
   readonly now: string;
   readonly policy: { readonly goal: string; readonly order: string; readonly version: number };
+  /** Left out by versions of Berth that did not keep it. */
+  readonly given?: DecisionGiven;
 }
 
 export interface PlacementDecidedData extends Working {

@@ -66,6 +66,12 @@ const working = {
   queue: [{ callId: call, place: 1 }],
   now: at,
   policy: { goal: 'time-to-output', order: 'shortest-first', version: 1 },
+  given: {
+    settings: { kvType: 'q8_0' },
+    call: { arrivedAt: at, promptTokens: 12, maxTokens: 64, background: true },
+    activity: [{ residentId: victim, calls: 1, lastEndedAt: at, freeInSeconds: 2.5 }],
+    unprojectable: ['Q4_K_M|ram'],
+  },
 } as const;
 const found = {
   modelKey: key,

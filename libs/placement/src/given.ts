@@ -1,0 +1,53 @@
+import type { DecisionGiven } from '#domain/events/worker-events.js';
+import { residentsById } from './charges.js';
+import type { PlacementInput } from './contract.js';
+import { memo } from './memo.js';
+import { defaultSettings, type SettingsPatch } from './setting-levels.js';
+import type { EffectiveSettings } from './settings.js';
+
+/** More residents than this have not served at once on one machine; beyond it the record says less. */
+const MOST_ACTIVE = 96;
+
+/** What of a decision's input the log does not hold already. */
+export function givenOf(input: PlacementInput): DecisionGiven {
+  const { ticket, unprojectable } = input;
+  const activity: DecisionGiven['activity'][number][] = [];
+  for (const { residentId } of residentsById(input.worker)) {
+    const { callsInFlight = 0, lastCallEndedAtMs, freeInSeconds } = input.activity.get(residentId) ?? {};
+    if (callsInFlight === 0 && lastCallEndedAtMs === undefined) continue;
+    if (activity.length === MOST_ACTIVE) break;
+    activity.push({
+      residentId,
+      calls: callsInFlight,
+      ...(lastCallEndedAtMs === undefined ? {} : { lastEndedAt: iso(lastCallEndedAtMs) }),
+      ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
+    });
+  }
+  return {
+    settings: overDefaults(input.settings),
+    ...(ticket
+      ? {
+          call: {
+            arrivedAt: iso(ticket.arrivedAtMs),
+            promptTokens: ticket.promptTokens,
+            ...(ticket.maxTokens === undefined ? {} : { maxTokens: ticket.maxTokens }),
+            ...(ticket.background ? { background: true as const } : {}),
+          },
+        }
+      : {}),
+    activity,
+    ...(unprojectable.size > 0 ? { unprojectable: [...unprojectable] } : {}),
+  };
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** The knobs that are not as they are by default. */
+export const overDefaults = memo((settings: EffectiveSettings): SettingsPatch => {
+  const defaults = defaultSettings as unknown as Readonly<Record<string, unknown>>;
+  return Object.fromEntries(
+    Object.entries(settings).filter(
+      ([name, value]) => value !== defaults[name] && JSON.stringify(value) !== JSON.stringify(defaults[name]),
+    ),
+  );
+});

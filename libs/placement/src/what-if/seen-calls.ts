@@ -1,0 +1,130 @@
+import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import type { CallEvent, CallEventData } from '#domain/events/call-events.js';
+import type { CallId, ModelKey, ResidentId } from '#domain/ids.js';
+import type { ResidentActivity } from '../contract.js';
+import { freeInSeconds, type Ongoing } from '../predict.js';
+import { recorded } from '../simulate/recorded.js';
+
+/** A call as its two events tell it. */
+export interface SeenCall {
+  readonly started: CallEventData<'CallStarted'>;
+  readonly receivedAtMs: number;
+  finished?: CallEventData<'CallFinished'>;
+  finishedAtMs?: number;
+}
+
+interface Stamped {
+  readonly atMs: number;
+  readonly event: CallEvent;
+}
+
+interface OfModel {
+  readonly events: Stamped[];
+  sorted: boolean;
+  /** How many of them are in `history`. */
+  folded: number;
+  history: CallHistory;
+}
+
+/** Text bytes of one token, before any history: what a prompt is estimated by. */
+const BYTES_PER_TOKEN = 4;
+
+/**
+ * Calls of a stretch of the log. Histories are asked for at rising times, and hold what had happened by then: the events
+ * of calls reach the log a little after that, so the time that they tell counts, and not their place.
+ */
+export class SeenCalls {
+  readonly #calls = new Map<CallId, SeenCall>();
+  readonly #models = new Map<ModelKey, OfModel>();
+  readonly #byResident = new Map<ResidentId, SeenCall[]>();
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  get all(): Iterable<SeenCall> {
+    return this.#calls.values();
+  }
+
+  get(id: CallId): SeenCall | undefined {
+    return this.#calls.get(id);
+  }
+
+  add(event: CallEvent): void {
+    const { callId } = event.data;
+    const known = this.#calls.get(callId);
+    if (event.type === 'CallStarted') {
+      if (known) return;
+      const receivedAtMs = Date.parse(event.data.receivedAt);
+      this.#calls.set(callId, { started: event.data, receivedAtMs });
+      this.#note(event, receivedAtMs);
+      return;
+    }
+    if (known?.finished) return;
+    const finishedAtMs = Date.parse(event.data.stamps.finishedAt);
+    this.#note(event, finishedAtMs);
+    if (!known) return;
+    known.finished = event.data;
+    known.finishedAtMs = finishedAtMs;
+    const { residentId } = event.data;
+    if (residentId === undefined) return;
+    const list = this.#byResident.get(residentId);
+    if (list) list.push(known);
+    else this.#byResident.set(residentId, [known]);
+  }
+
+  /** @param nowMs not before that of the question before it */
+  historyAt(key: ModelKey, nowMs: number): CallHistory {
+    const of = this.#models.get(key);
+    if (!of) return initialCalls(key);
+    if (!of.sorted) {
+      of.events.sort((a, b) => a.atMs - b.atMs);
+      of.sorted = true;
+    }
+    for (let next = of.events[of.folded]; next && next.atMs <= nowMs; next = of.events[of.folded]) {
+      of.history = evolveCalls(of.history, recorded(of.history.revision + 1, '', next.atMs, next.event));
+      of.folded += 1;
+    }
+    return of.history;
+  }
+
+  /** How busy a resident was, from the stamps of its calls: to the millisecond what the api knew, or nearly so. */
+  activityAt(id: ResidentId, nowMs: number): ResidentActivity | undefined {
+    const calls = this.#byResident.get(id);
+    const [first] = calls ?? [];
+    if (!calls || !first) return undefined;
+    const ongoing: Ongoing[] = [];
+    let lastCallEndedAtMs: number | undefined;
+    for (const { started, finished, finishedAtMs = Infinity } of calls) {
+      const from = Date.parse(finished?.stamps.forwardedAt ?? '');
+      if (!(from <= nowMs)) continue;
+      if (finishedAtMs <= nowMs) lastCallEndedAtMs = Math.max(lastCallEndedAtMs ?? 0, finishedAtMs);
+      else ongoing.push({ startedAtMs: from, promptTokens: promptEstimate(started) });
+    }
+    const free = freeInSeconds(this.historyAt(first.started.modelKey, nowMs), ongoing, nowMs);
+    return {
+      callsInFlight: ongoing.length,
+      ...(lastCallEndedAtMs === undefined ? {} : { lastCallEndedAtMs }),
+      ...(free === undefined ? {} : { freeInSeconds: free }),
+    };
+  }
+
+  #note(event: CallEvent, atMs: number): void {
+    const key = event.data.modelKey;
+    const of = this.#models.get(key);
+    if (!of) {
+      this.#models.set(key, {
+        events: [{ atMs, event }],
+        sorted: true,
+        folded: 0,
+        history: initialCalls(key),
+      });
+      return;
+    }
+    of.sorted &&= (of.events.at(-1)?.atMs ?? 0) <= atMs;
+    of.events.push({ atMs, event });
+  }
+}
+
+export const promptEstimate = (started: Pick<CallEventData<'CallStarted'>, 'promptBytes'>): number =>
+  Math.ceil(started.promptBytes / BYTES_PER_TOKEN);
