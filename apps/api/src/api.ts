@@ -124,9 +124,9 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     spool,
     apiId: id,
     histories,
-    onEnded: (endpoint, data) => {
-      metrics.ended(endpoint, data);
-      access.ended(endpoint, data);
+    onEnded: (endpoint, data, times) => {
+      metrics.ended(endpoint, data, times);
+      access.ended(endpoint, data, times);
     },
     now,
   });

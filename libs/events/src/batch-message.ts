@@ -17,39 +17,40 @@ export function batchMessage(
 ): Buffer {
   const options = optionsMessage(stream, expected, deadlineAtMs);
   const id = uuidMessage(correlationId);
-  const proposed = events.map(proposedParts);
   let total = prefixed(id.length) + prefixed(options.length) + 2;
-  for (const p of proposed) total += prefixed(p.length);
+  for (const event of events) total += prefixed(proposedLength(event));
   const out = Buffer.allocUnsafe(total);
   let at = writeField(out, 0, 1, id);
   at = writeField(out, at, 2, options);
-  for (const [index, event] of events.entries()) {
-    const parts = proposed[index];
-    if (!parts) break;
-    out[at++] = tag(3, 2);
-    at = writeVarint(out, at, parts.length);
-    at = parts.head.copy(out, at) + at;
-    at = writeField(out, at, 3, event.metadata);
-    at = writeField(out, at, 4, event.data);
-  }
+  for (const event of events) at = writeProposed(out, at, event);
   out[at++] = tag(4, 0);
   out[at++] = 1;
   return out;
 }
 
-interface Proposed {
-  /** Id and the map of type and content type. */
-  readonly head: Buffer;
-  /** Of the whole message. */
-  readonly length: number;
+/** As text in latin1: an id of any length, in a message of its own. */
+const uuidLength = (id: string): number => prefixed(id.length);
+
+const proposedLength = ({ id, type, metadata, data }: EncodedEvent): number =>
+  prefixed(uuidLength(id)) + typeEntries(type).length + prefixed(metadata.length) + prefixed(data.length);
+
+/** Straight into the message: appends come in hundreds of events, and a buffer for each part of each is what they cost. */
+function writeProposed(out: Buffer, start: number, event: EncodedEvent): number {
+  const { id, type, metadata, data } = event;
+  let at = start;
+  out[at++] = tag(3, 2);
+  at = writeVarint(out, at, proposedLength(event));
+  out[at++] = tag(1, 2);
+  at = writeVarint(out, at, uuidLength(id));
+  out[at++] = tag(2, 2);
+  at = writeVarint(out, at, id.length);
+  at += out.write(id, at, 'latin1');
+  at += typeEntries(type).copy(out, at);
+  at = writeField(out, at, 3, metadata);
+  return writeField(out, at, 4, data);
 }
 
 const heads = new Map<string, Buffer>();
-
-function proposedParts(event: EncodedEvent): Proposed {
-  const head = Buffer.concat([field(1, uuidMessage(event.id)), typeEntries(event.type)]);
-  return { head, length: head.length + prefixed(event.metadata.length) + prefixed(event.data.length) };
-}
 
 /** The two map entries of a type; kept, since there are few types. */
 function typeEntries(type: string): Buffer {

@@ -15,6 +15,14 @@ export interface EncodedEvent {
   readonly metadata: Buffer;
 }
 
+/** An event as text, before bytes are made of it. */
+export interface EventText {
+  readonly id: string;
+  readonly type: string;
+  readonly data: string;
+  readonly metadata: string;
+}
+
 export interface Writer {
   /** `api:<apiId>`, `agent:<workerId>`, `cli`. */
   readonly by: string;
@@ -22,7 +30,7 @@ export interface Writer {
   readonly now: () => number;
 }
 
-export function encodeEvent(item: NewEvent, writer: Writer): EncodedEvent {
+export function eventText(item: NewEvent, writer: Writer): EventText {
   const metadata: EventMetadata = {
     $correlationId: item.cause.correlationId,
     $causationId: item.cause.causationId,
@@ -33,14 +41,28 @@ export function encodeEvent(item: NewEvent, writer: Writer): EncodedEvent {
   return {
     id: item.id,
     type: item.event.type,
-    data: Buffer.from(JSON.stringify(item.event.data)),
-    metadata: Buffer.from(JSON.stringify(metadata)),
+    data: JSON.stringify(item.event.data),
+    metadata: JSON.stringify(metadata),
   };
+}
+
+export function encodeEvent(item: NewEvent, writer: Writer): EncodedEvent {
+  const { id, type, data, metadata } = eventText(item, writer);
+  return { id, type, data: Buffer.from(data), metadata: Buffer.from(metadata) };
 }
 
 /** Bytes that the server counts: data, metadata and two for each character of the type. */
 export const encodedBytes = (event: EncodedEvent): number =>
   event.data.length + event.metadata.length + 2 * event.type.length;
+
+/** Why an event of so many bytes can never be appended; undefined when it can. */
+export const tooLargeAlone = (
+  { type, id }: Pick<EventText, 'type' | 'id'>,
+  bytes: number,
+): string | undefined =>
+  bytes > MAX_APPEND_BYTES
+    ? `${type} ${id} has ${formatBytes(bytes)}; an event may have at most ${formatBytes(MAX_APPEND_BYTES)}. Leave out part of its working.`
+    : undefined;
 
 /** Why these events cannot be one append; undefined when they can. */
 export function refusalOf(events: readonly EncodedEvent[]): string | undefined {
@@ -48,9 +70,8 @@ export function refusalOf(events: readonly EncodedEvent[]): string | undefined {
   let total = 0;
   for (const event of events) {
     const bytes = encodedBytes(event);
-    if (bytes > MAX_APPEND_BYTES) {
-      return `${event.type} ${event.id} has ${formatBytes(bytes)}; an event may have at most ${formatBytes(MAX_APPEND_BYTES)}. Leave out part of its working.`;
-    }
+    const tooLarge = tooLargeAlone(event, bytes);
+    if (tooLarge !== undefined) return tooLarge;
     total += bytes;
   }
   return total > MAX_APPEND_BYTES

@@ -3,7 +3,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BerthFailure, berthError } from '#domain/errors.js';
 import type { BerthEvent, IdentityEvent, LogPosition, Recorded } from '#domain/events/index.js';
 import { AppendChannel } from './append-channel.js';
-import { Decoder, type EncodedEvent, encodeEvent, refusalOf, type Writer } from './codec.js';
+import {
+  Decoder,
+  type EncodedEvent,
+  encodeEvent,
+  eventText,
+  type EventText,
+  refusalOf,
+  type Writer,
+} from './codec.js';
 import { withEncodedAppends } from './encoded-appends.js';
 import type {
   AllSubscriber,
@@ -49,7 +57,7 @@ const LEADER = { requiresLeader: true };
 export function openEventLog(options: EventLogOptions): EventLog {
   const log = new ClientEventLog(options);
   withEncodedAppends(log, {
-    encode: (event) => log.encode(event),
+    text: (event) => log.text(event),
     appendEncoded: (stream, events, expected, deadlineMs) =>
       log.appendEncoded(stream, events, expected, deadlineMs),
   });
@@ -118,6 +126,10 @@ class ClientEventLog implements EventLog {
       expected,
       options.deadlineMs,
     );
+  }
+
+  text(event: NewEvent): EventText {
+    return eventText(event, this.#writer);
   }
 
   encode(event: NewEvent): EncodedEvent {

@@ -1,10 +1,10 @@
 import type { BerthEvent, EventMetadata } from '#domain/events/index.js';
-import { type EncodedEvent, encodeEvent } from './codec.js';
+import { type EncodedEvent, eventText, type EventText } from './codec.js';
 import type { AppendOutcome, EventLog, ExpectedRevision, NewEvent } from './event-log.js';
 
 /** Appending what was serialised before: the spool's way, so that a call's events are serialised once. */
 export interface EncodedAppends {
-  encode(event: NewEvent): EncodedEvent;
+  text(event: NewEvent): EventText;
   appendEncoded(
     stream: string,
     events: readonly EncodedEvent[],
@@ -22,7 +22,7 @@ export const withEncodedAppends = (log: EventLog, appends: EncodedAppends): void
 export function encodedAppendsOf(log: EventLog): EncodedAppends {
   return (
     known.get(log) ?? {
-      encode: (event) => encodeEvent(event, { by: 'unknown', now: Date.now }),
+      text: (event) => eventText(event, { by: 'unknown', now: Date.now }),
       appendEncoded: (stream, events, expected, deadlineMs) =>
         log.append(stream, events.map(readBack), expected, deadlineMs === undefined ? {} : { deadlineMs }),
     }

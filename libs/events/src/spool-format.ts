@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import type { EncodedEvent } from './codec.js';
+import type { EncodedEvent, EventText } from './codec.js';
 
 /** One event that waits for the log. */
 export interface SpoolEntry {
@@ -17,32 +17,75 @@ const HEADER = /^B1 ([0-9a-f]{8}) (\d+) (\d+) ([0-9a-f-]{36}) (\S+) (".*")$/s;
 const SUM_AT = MARK.length;
 const AFTER_SUM = SUM_AT + 9;
 const NEWLINE = 10;
+const LINE_END = Buffer.from('\n');
 /** A header is short; a longer line is damage. */
 const MAX_HEADER_BYTES = 4096;
 
-/** The file's bytes for these entries, as one buffer for one write. */
-export function formatEntries(entries: readonly SpoolEntry[]): Buffer {
-  const headers = entries.map(({ stream, event }) =>
-    Buffer.from(
-      `${MARK}00000000 ${event.metadata.length} ${event.data.length} ${event.id} ${event.type} ${JSON.stringify(stream)}\n`,
-    ),
+/** One event as it comes to the spool, not yet bytes; lengths in bytes of UTF-8. */
+export interface SpoolText {
+  readonly stream: string;
+  readonly event: EventText;
+  readonly dataBytes: number;
+  readonly metadataBytes: number;
+}
+
+export interface Formatted {
+  /** For one write to the file. */
+  readonly bytes: Buffer;
+  /** Views into the bytes: an event is written out once, for the file and for the log. */
+  readonly entries: readonly SpoolEntry[];
+}
+
+export function formatTexts(texts: readonly SpoolText[]): Formatted {
+  const headers = texts.map(({ stream, event: { id, type }, metadataBytes, dataBytes }) =>
+    headerOf(stream, id, type, metadataBytes, dataBytes),
   );
   let total = 0;
-  for (const [i, { event }] of entries.entries())
-    total += (headers[i]?.length ?? 0) + event.metadata.length + event.data.length + 2;
-  const out = Buffer.allocUnsafe(total);
+  for (const [i, { metadataBytes, dataBytes }] of texts.entries())
+    total += Buffer.byteLength(headers[i] ?? '') + metadataBytes + dataBytes + 2;
+  const bytes = Buffer.allocUnsafeSlow(total);
+  const entries: SpoolEntry[] = [];
   let at = 0;
-  for (const [i, { event }] of entries.entries()) {
+  for (const [i, { stream, event, metadataBytes, dataBytes }] of texts.entries()) {
     const start = at;
-    at += headers[i]?.copy(out, at) ?? 0;
-    at += event.metadata.copy(out, at);
-    out[at++] = NEWLINE;
-    at += event.data.copy(out, at);
-    out[at++] = NEWLINE;
-    const sum = crc32(out.subarray(start + AFTER_SUM, at));
-    out.write(sum.toString(16).padStart(8, '0'), start + SUM_AT, 'latin1');
+    const metadataAt = start + bytes.write(headers[i] ?? '', start);
+    const dataAt = metadataAt + metadataBytes + 1;
+    at = dataAt + dataBytes + 1;
+    bytes.write(event.metadata, metadataAt);
+    bytes[dataAt - 1] = NEWLINE;
+    bytes.write(event.data, dataAt);
+    bytes[at - 1] = NEWLINE;
+    writeSum(bytes, start, at);
+    const metadata = bytes.subarray(metadataAt, metadataAt + metadataBytes);
+    const data = bytes.subarray(dataAt, dataAt + dataBytes);
+    entries.push({ stream, event: { id: event.id, type: event.type, metadata, data } });
   }
-  return out;
+  return { bytes, entries };
+}
+
+/** The file's bytes for entries that are bytes already. */
+export function formatEntries(entries: readonly SpoolEntry[]): Buffer {
+  return Buffer.concat(
+    entries.map(({ stream, event: { id, type, metadata, data } }) => {
+      const header = Buffer.from(headerOf(stream, id, type, metadata.length, data.length));
+      const record = Buffer.concat([header, metadata, LINE_END, data, LINE_END]);
+      writeSum(record, 0, record.length);
+      return record;
+    }),
+  );
+}
+
+const headerOf = (
+  stream: string,
+  id: string,
+  type: string,
+  metadataBytes: number,
+  dataBytes: number,
+): string => `${MARK}00000000 ${metadataBytes} ${dataBytes} ${id} ${type} ${JSON.stringify(stream)}\n`;
+
+function writeSum(bytes: Buffer, start: number, end: number): void {
+  const sum = crc32(bytes.subarray(start + AFTER_SUM, end));
+  bytes.write(sum.toString(16).padStart(8, '0'), start + SUM_AT, 'latin1');
 }
 
 export interface ParsedSpool {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatEntries, parseEntries, type SpoolEntry } from './spool-format.js';
+import { formatEntries, formatTexts, parseEntries, type SpoolEntry } from './spool-format.js';
 
 const entry: fc.Arbitrary<SpoolEntry> = fc.record({
   stream: fc.string({ minLength: 1, maxLength: 40, unit: 'grapheme' }),
@@ -24,6 +24,22 @@ describe('a spool file', () => {
     fc.assert(
       fc.property(entries, (list) => {
         expect(parseEntries(formatEntries(list))).toEqual({ entries: list, damaged: [] });
+      }),
+    );
+  });
+
+  it('is the same from text as from bytes, and what goes to the log are views into it', () => {
+    fc.assert(
+      fc.property(entries, (list) => {
+        const texts = list.map(({ stream, event }) => ({
+          stream,
+          event: { ...event, data: event.data.toString(), metadata: event.metadata.toString() },
+          dataBytes: event.data.length,
+          metadataBytes: event.metadata.length,
+        }));
+        const formatted = formatTexts(texts);
+        expect(formatted.bytes.equals(formatEntries(list))).toBe(true);
+        expect(formatted.entries).toEqual(list);
       }),
     );
   });

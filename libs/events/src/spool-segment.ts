@@ -11,12 +11,16 @@ import {
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { encodedBytes } from './codec.js';
-import { formatEntries, parseEntries, type SpoolEntry } from './spool-format.js';
+import { formatTexts, parseEntries, type SpoolEntry, type SpoolText } from './spool-format.js';
 
 const NAME = /^(\d+)-(\d+)\.spool$/;
 
 /** What counts against the bound. */
 export const entryBytes = (entry: SpoolEntry): number => encodedBytes(entry.event) + entry.stream.length;
+
+/** The same, before it is an entry. */
+export const textBytes = ({ stream, event, dataBytes, metadataBytes }: SpoolText): number =>
+  dataBytes + metadataBytes + 2 * event.type.length + stream.length;
 
 /** One file of the spool, and as much of it in memory as is at work. */
 export class Segment {
@@ -56,16 +60,16 @@ export class Segment {
   }
 
   /** Adds entries with one write. A file that cannot be written leaves them in memory: the log may still take them. */
-  write(entries: readonly SpoolEntry[], done: (error: Error | null) => void): void {
+  write(texts: readonly SpoolText[], done: (error: Error | null) => void): void {
+    const { bytes, entries } = formatTexts(texts);
     const finish = (error: Error | null) => {
       if (error) this.memoryOnly = true;
       this.entries?.push(...entries);
       done(error);
     };
-    for (const entry of entries) this.heldBytes += entryBytes(entry);
+    for (const text of texts) this.heldBytes += textBytes(text);
     try {
       this.#fd ??= openSync(this.path, 'a', 0o600);
-      const bytes = formatEntries(entries);
       const fd = this.#fd;
       const next = (from: number) => {
         write(fd, bytes, from, bytes.length - from, null, (error, written) => {

@@ -2,11 +2,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { MIB, formatBytes } from '#domain/units.js';
 import { BackOff, pause } from './back-off.js';
-import { refusalOf } from './codec.js';
+import { tooLargeAlone } from './codec.js';
 import { type EncodedAppends, encodedAppendsOf } from './encoded-appends.js';
 import type { EventLog, NewEvent } from './event-log.js';
-import { formatEntries, type SpoolEntry } from './spool-format.js';
-import { entryBytes, orphanedSegments, Segment } from './spool-segment.js';
+import { formatEntries, type SpoolEntry, type SpoolText } from './spool-format.js';
+import { entryBytes, orphanedSegments, Segment, textBytes } from './spool-segment.js';
 import { appendGrouped, BATCH_EVENTS, takeBatch } from './spool-append.js';
 
 export interface Loss {
@@ -154,13 +154,13 @@ class FileSpool implements Spool {
     while (this.#writing) await this.#writing;
     const facts = this.#unwritten;
     this.#unwritten = [];
-    const entries: SpoolEntry[] = [];
-    for (const { stream, fact } of facts) this.#encode(stream, fact, entries);
+    const texts: SpoolText[] = [];
+    for (const { stream, fact } of facts) this.#textOf(stream, fact, texts);
     this.#sayLost();
-    if (entries.length === 0) return;
+    if (texts.length === 0) return;
     const segment = this.#active;
     this.#writing = new Promise((resolve) => {
-      segment.write(entries, (error) => {
+      segment.write(texts, (error) => {
         this.#writing = undefined;
         this.#written(error);
         if (segment.heldBytes >= this.#segmentBytes || (segment.memoryOnly && !error)) this.#rotate();
@@ -172,16 +172,17 @@ class FileSpool implements Spool {
   }
 
   /** Serialised once, for the file and for the log. */
-  #encode(stream: string, fact: Fact, entries: SpoolEntry[]): void {
+  #textOf(stream: string, fact: Fact, texts: SpoolText[]): void {
     const refused = (why: string) => {
       this.waitingEvents--;
       this.#lose(1, why);
     };
     try {
-      const event = this.#appends.encode(typeof fact === 'function' ? fact() : fact);
-      const entry: SpoolEntry = { stream, event };
-      const bytes = entryBytes(entry);
-      const refusal = refusalOf([event]);
+      const event = this.#appends.text(typeof fact === 'function' ? fact() : fact);
+      const dataBytes = Buffer.byteLength(event.data);
+      const text: SpoolText = { stream, event, dataBytes, metadataBytes: Buffer.byteLength(event.metadata) };
+      const bytes = textBytes(text);
+      const refusal = tooLargeAlone(event, bytes - stream.length);
       if (refusal !== undefined) {
         refused(refusal);
         return;
@@ -192,7 +193,7 @@ class FileSpool implements Spool {
         return;
       }
       this.waitingBytes += bytes;
-      entries.push(entry);
+      texts.push(text);
     } catch (error) {
       refused(`An event could not be serialised: ${String(error)}`);
     }

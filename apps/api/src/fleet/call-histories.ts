@@ -1,5 +1,5 @@
-import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
-import type { CallEvent, Recorded } from '#domain/events/index.js';
+import { evolveCalls, foldCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import type { CallEvent } from '#domain/events/index.js';
 import type { ModelKey } from '#domain/ids.js';
 import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
@@ -87,23 +87,10 @@ export class CallHistories {
   }
 
   #settle(known: Known): void {
-    for (const event of known.pending) {
-      known.history = evolveCalls(known.history, asRecorded(known.history, event));
-    }
+    if (known.pending.length === 0) return;
+    known.history = foldCalls(known.history, known.pending);
     known.pending = [];
   }
 }
 
 const nameOf = ({ type, data }: CallEvent): string => `${type} ${data.callId}`;
-
-/** A fact of our own that is still on its way into the log: only its place after the others matters to the fold. */
-function asRecorded(history: CallHistory, event: CallEvent): Recorded<CallEvent> {
-  return {
-    event,
-    id: '',
-    stream: streams.calls(history.modelKey),
-    revision: history.revision + 1,
-    position: { commit: 0n, prepare: 0n },
-    metadata: { $correlationId: '', $causationId: '', at: '', by: '', schemaVersion: 1 },
-  };
-}

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { CallEventData, CallOutcome } from '#domain/events/call-events.js';
+import type { CallTimes } from '../recorder/call-record.js';
 
 /** What is looked at when somebody asks, and counted nowhere. */
 export interface Looks {
@@ -52,17 +53,15 @@ export class Metrics {
     this.#gauge('process_resident_memory_bytes', 'Memory of this process.', () => process.memoryUsage.rss());
   }
 
-  ended(endpoint: string, { outcome, tokens, bytesOut, stamps }: CallEventData<'CallFinished'>): void {
+  ended(endpoint: string, data: CallEventData<'CallFinished'>, times: CallTimes): void {
+    const { outcome, tokens, bytesOut } = data;
     this.#count(endpoint, outcome);
     this.#bytesOut += bytesOut;
     this.#tokens.prompt += tokens.prompt ?? 0;
     this.#tokens.cached += tokens.cached ?? 0;
     this.#tokens.output += tokens.output ?? 0;
-    const receivedAtMs = Date.parse(stamps.receivedAt);
-    this.#seconds.observe((Date.parse(stamps.finishedAt) - receivedAtMs) / 1000);
-    if (stamps.firstByteAt !== undefined) {
-      this.#firstByte.observe((Date.parse(stamps.firstByteAt) - receivedAtMs) / 1000);
-    }
+    this.#seconds.observe(times.totalMs / 1000);
+    if (times.firstByteMs !== undefined) this.#firstByte.observe(times.firstByteMs / 1000);
   }
 
   /** Before it was known whose call it is: the log has nothing of it. */

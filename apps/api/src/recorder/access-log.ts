@@ -2,6 +2,7 @@ import type { BerthError } from '#domain/errors.js';
 import type { CallEventData } from '#domain/events/call-events.js';
 import { lineWriter, type Logger } from '#runtime/logger.js';
 import { statusOf } from '../gateway/answers.js';
+import type { CallTimes } from './call-record.js';
 import { isoTime } from './iso-time.js';
 
 /** Of pino's `info`. */
@@ -26,21 +27,20 @@ export interface EarlyRefusal {
 export class AccessLog {
   readonly #logger: Logger;
   readonly #write: (lines: string) => void;
-  readonly #bindings: Readonly<Record<string, unknown>>;
+  /** The logger's own fields, as they stand in every line. */
+  readonly #bindings: string;
   #lines = '';
   #timer: NodeJS.Timeout | undefined;
 
   constructor(logger: Logger) {
     this.#logger = logger;
     this.#write = lineWriter(logger);
-    this.#bindings = logger.bindings();
+    this.#bindings = inner(logger.bindings());
   }
 
-  ended(endpoint: string, data: CallEventData<'CallFinished'>): void {
+  ended(endpoint: string, data: CallEventData<'CallFinished'>, times: CallTimes): void {
     if (!this.#logger.isLevelEnabled('info')) return;
-    const { stamps } = data;
-    const receivedAtMs = Date.parse(stamps.receivedAt);
-    this.#line(stamps.finishedAt, {
+    this.#line(data.stamps.finishedAt, {
       call: data.callId,
       endpoint,
       model: data.modelKey,
@@ -51,9 +51,8 @@ export class AccessLog {
       attempts: data.attempts,
       tokens: data.tokens,
       bytesOut: data.bytesOut,
-      firstByteMs:
-        stamps.firstByteAt === undefined ? undefined : Date.parse(stamps.firstByteAt) - receivedAtMs,
-      totalMs: Date.parse(stamps.finishedAt) - receivedAtMs,
+      firstByteMs: times.firstByteMs,
+      totalMs: times.totalMs,
     });
   }
 
@@ -78,8 +77,11 @@ export class AccessLog {
   }
 
   #line(time: string, fields: Readonly<Record<string, unknown>>): void {
-    this.#lines += `${JSON.stringify({ level: LEVEL, time, ...this.#bindings, ...fields, msg: 'call' })}\n`;
+    this.#lines += `{"level":${LEVEL},"time":"${time}",${this.#bindings},${inner(fields)},"msg":"call"}\n`;
     if (this.#lines.length >= FLUSH_CHARACTERS) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), FLUSH_AFTER_MS);
   }
 }
+
+/** The members of an object as JSON, without its braces. */
+const inner = (fields: Readonly<Record<string, unknown>>): string => JSON.stringify(fields).slice(1, -1);

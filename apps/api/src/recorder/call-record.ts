@@ -1,7 +1,7 @@
 import type { BerthError } from '#domain/errors.js';
 import type { CallEvent, CallEventData, CallOutcome, CallStamps } from '#domain/events/call-events.js';
-import type { ApiId, CallId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
-import type { AdmittedCall, QueuePlace } from '../admission/port.js';
+import type { ApiId, CallId, ModelKey } from '#domain/ids.js';
+import type { AdmittedCall, Lease, QueuePlace } from '../admission/port.js';
 import type { CallTokens } from '#domain/events/call-events.js';
 import { isoTime } from './iso-time.js';
 
@@ -29,14 +29,25 @@ export interface CallEnd {
   readonly timings?: { readonly promptMs?: number; readonly decodeMs?: number };
 }
 
+/** How long a call took, from its coming. */
+export interface CallTimes {
+  readonly totalMs: number;
+  readonly firstByteMs?: number;
+}
+
 /** The two facts of a call, put together when they are asked for: after they were said, they do not change. */
 export interface CallFactSource {
   readonly callId: CallId;
   readonly modelKey: ModelKey;
   readonly endpoint: string;
-  started(): CallEvent;
-  finished(): CallEvent;
+  started(): CallStarted;
+  finished(): CallFinished;
+  times(): CallTimes;
 }
+
+type CallStarted = Extract<CallEvent, { type: 'CallStarted' }>;
+type CallFinished = Extract<CallEvent, { type: 'CallFinished' }>;
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface CallFacts {
   /** Takes a fact; never throws, never waits. */
@@ -55,7 +66,7 @@ export class CallRecord implements CallFactSource {
   #forwardedAtMs: number | undefined;
   #firstByteAtMs: number | undefined;
   #place: QueuePlace | undefined;
-  #served: { workerId: WorkerId; residentId: ResidentId; artifact: string; decisionId: string } | undefined;
+  #served: Pick<Lease, 'workerId' | 'resident'> | undefined;
   #refusedBy: string | undefined;
   #attempts = 0;
   #end: CallEnd | undefined;
@@ -90,8 +101,7 @@ export class CallRecord implements CallFactSource {
   }
 
   admitted({ lease, queuedAtMs, decidedAtMs, readyAtMs, place }: AdmittedCall): void {
-    const { residentId, artifact, decisionId } = lease.resident;
-    this.#served = { workerId: lease.workerId, residentId, artifact, decisionId };
+    this.#served = lease;
     this.queued(queuedAtMs, place);
     this.#decidedAtMs ??= decidedAtMs;
     this.#readyAtMs = readyAtMs ?? this.#readyAtMs;
@@ -122,53 +132,78 @@ export class CallRecord implements CallFactSource {
     this.#facts.write(this, 'finished');
   }
 
-  started(): CallEvent {
-    const { receivedAtMs, ...rest } = this.#start;
-    return { type: 'CallStarted', data: { ...rest, apiId: this.#apiId, receivedAt: isoTime(receivedAtMs) } };
+  started(): CallStarted {
+    const { callId, modelKey, endpoint, background, stream, promptBytes, receivedAtMs } = this.#start;
+    const { keyId, maxTokens, idleUnloadSeconds, intent, group } = this.#start;
+    const receivedAt = isoTime(receivedAtMs);
+    const apiId = this.#apiId;
+    const data: Writable<CallEventData<'CallStarted'>> = {
+      callId,
+      apiId,
+      modelKey,
+      endpoint,
+      background,
+      stream,
+      promptBytes,
+      receivedAt,
+    };
+    if (keyId !== undefined) data.keyId = keyId;
+    if (maxTokens !== undefined) data.maxTokens = maxTokens;
+    if (idleUnloadSeconds !== undefined) data.idleUnloadSeconds = idleUnloadSeconds;
+    if (intent !== undefined) data.intent = intent;
+    if (group !== undefined) data.group = group;
+    return { type: 'CallStarted', data };
   }
 
   /** @throws when the call has not ended. */
-  finished(): CallEvent {
+  finished(): CallFinished {
     if (!this.#end) throw new Error(`The call ${this.#start.callId} has not ended.`);
     return { type: 'CallFinished', data: this.#data(this.#end) };
   }
 
+  times(): CallTimes {
+    const { receivedAtMs } = this.#start;
+    const totalMs = this.#finishedAtMs - receivedAtMs;
+    if (this.#firstByteAtMs === undefined) return { totalMs };
+    return { totalMs, firstByteMs: this.#firstByteAtMs - receivedAtMs };
+  }
+
   #data(end: CallEnd): CallEventData<'CallFinished'> {
     const { callId, modelKey } = this.#start;
-    const decisionId = this.#served?.decisionId ?? this.#refusedBy;
-    return {
+    const data: Writable<CallEventData<'CallFinished'>> = {
       callId,
       apiId: this.#apiId,
       modelKey,
       outcome: end.outcome,
       status: end.status,
-      ...(end.error ? { code: end.error.code } : {}),
-      ...(this.#served
-        ? {
-            workerId: this.#served.workerId,
-            residentId: this.#served.residentId,
-            artifact: this.#served.artifact,
-          }
-        : {}),
-      ...(decisionId === undefined ? {} : { decisionId }),
       attempts: this.#attempts,
       stamps: this.#stamps(),
-      ...(this.#place ? { queue: this.#place } : {}),
       tokens: end.tokens ?? {},
       timings: end.timings ?? {},
       bytesOut: end.bytesOut ?? 0,
     };
+    const decisionId = this.#served?.resident.decisionId ?? this.#refusedBy;
+    if (this.#served) {
+      data.workerId = this.#served.workerId;
+      data.residentId = this.#served.resident.residentId;
+      data.artifact = this.#served.resident.artifact;
+    }
+    if (decisionId !== undefined) data.decisionId = decisionId;
+    if (end.error) data.code = end.error.code;
+    if (this.#place) data.queue = this.#place;
+    return data;
   }
 
   #stamps(): CallStamps {
-    return {
+    const stamps: Writable<CallStamps> = {
       receivedAt: isoTime(this.#start.receivedAtMs),
-      ...(this.#queuedAtMs === undefined ? {} : { queuedAt: isoTime(this.#queuedAtMs) }),
-      ...(this.#decidedAtMs === undefined ? {} : { decidedAt: isoTime(this.#decidedAtMs) }),
-      ...(this.#readyAtMs === undefined ? {} : { readyAt: isoTime(this.#readyAtMs) }),
-      ...(this.#forwardedAtMs === undefined ? {} : { forwardedAt: isoTime(this.#forwardedAtMs) }),
-      ...(this.#firstByteAtMs === undefined ? {} : { firstByteAt: isoTime(this.#firstByteAtMs) }),
       finishedAt: isoTime(this.#finishedAtMs),
     };
+    if (this.#queuedAtMs !== undefined) stamps.queuedAt = isoTime(this.#queuedAtMs);
+    if (this.#decidedAtMs !== undefined) stamps.decidedAt = isoTime(this.#decidedAtMs);
+    if (this.#readyAtMs !== undefined) stamps.readyAt = isoTime(this.#readyAtMs);
+    if (this.#forwardedAtMs !== undefined) stamps.forwardedAt = isoTime(this.#forwardedAtMs);
+    if (this.#firstByteAtMs !== undefined) stamps.firstByteAt = isoTime(this.#firstByteAtMs);
+    return stamps;
   }
 }

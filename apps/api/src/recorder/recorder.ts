@@ -4,7 +4,13 @@ import type { Spool } from '#events/spool.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
 import type { CallHistories } from '../fleet/call-histories.js';
-import { type CallFacts, type CallFactSource, CallRecord, type CallStart } from './call-record.js';
+import {
+  type CallFacts,
+  type CallFactSource,
+  CallRecord,
+  type CallStart,
+  type CallTimes,
+} from './call-record.js';
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const VERSION_AT = 14;
@@ -23,7 +29,7 @@ export interface RecorderOptions {
   readonly apiId: ApiId;
   readonly histories: CallHistories;
   /** Told of every call that has ended, a few milliseconds later. */
-  readonly onEnded: (endpoint: string, data: CallEventData<'CallFinished'>) => void;
+  readonly onEnded: (endpoint: string, data: CallEventData<'CallFinished'>, times: CallTimes) => void;
   readonly now: () => number;
 }
 
@@ -51,12 +57,16 @@ export class Recorder implements CallFacts {
     const { callId, modelKey } = source;
     const cause = { correlationId: callId, causationId: callId };
     this.#spool.record(streams.calls(modelKey), () => {
-      const event = fact === 'started' ? source.started() : source.finished();
+      if (fact === 'started') {
+        const event = source.started();
+        this.#histories.note(modelKey, event);
+        // A call's start takes the call's own id, which no other event has.
+        return { id: callId, event, cause, at: event.data.receivedAt };
+      }
+      const event = source.finished();
       this.#histories.note(modelKey, event);
-      if (event.type === 'CallFinished') this.#onEnded(source.endpoint, event.data);
-      const at = event.type === 'CallStarted' ? event.data.receivedAt : event.data.stamps.finishedAt;
-      // A call's start takes the call's own id, which no other event has.
-      return { id: fact === 'started' ? callId : callFinishedId(callId), event, cause, at };
+      this.#onEnded(source.endpoint, event.data, source.times());
+      return { id: callFinishedId(callId), event, cause, at: event.data.stamps.finishedAt };
     });
   }
 }

@@ -1,5 +1,5 @@
 import type { StreamFold } from '../decider.js';
-import type { CallEvent, CallStamps } from '../events/call-events.js';
+import type { CallEvent, CallEventData, CallStamps } from '../events/call-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { CallId, ModelKey } from '../ids.js';
 
@@ -52,45 +52,61 @@ export const initialCalls = (key: ModelKey): CallHistory => ({
 /** Folds one event of `calls-<modelKey>`. */
 export function evolveCalls(state: CallHistory, recorded: Recorded<CallEvent>): CallHistory {
   if (recorded.revision <= state.revision) return state;
-  const { event, revision } = recorded;
-  switch (event.type) {
-    case 'CallStarted': {
-      const at = Date.parse(event.data.receivedAt);
-      const { callId, idleUnloadSeconds } = event.data;
-      const { keepAlive: _before, ...rest } = state;
-      return {
-        ...rest,
-        ...(idleUnloadSeconds === undefined ? {} : { keepAlive: { callId, seconds: idleUnloadSeconds } }),
-        revision,
-        calls: state.calls + 1,
-        arrivalsMs: [...state.arrivalsMs, at].slice(-KEPT_ARRIVALS),
-        firstArrivalMs: state.firstArrivalMs ?? at,
-      };
-    }
-    case 'CallFinished': {
-      const lastEndedAtMs = Math.max(state.lastEndedAtMs ?? 0, Date.parse(event.data.stamps.finishedAt));
-      if (event.data.outcome !== 'completed') return { ...state, lastEndedAtMs, revision };
-      const { tokens, timings, stamps } = event.data;
-      const decode = decodeMsPerToken(tokens.output, timings.decodeMs);
-      const waitSeconds = waitSecondsOf(stamps);
-      const finished: FinishedCall = {
-        receivedAtMs: Date.parse(stamps.receivedAt),
-        ...(waitSeconds === undefined ? {} : { waitSeconds }),
-        ...(tokens.prompt === undefined ? {} : { promptTokens: tokens.prompt }),
-        ...(tokens.output === undefined ? {} : { outputTokens: tokens.output }),
-        ...(tokens.prompt && timings.promptMs !== undefined
-          ? { promptMsPerToken: timings.promptMs / tokens.prompt }
-          : {}),
-        ...(decode === undefined ? {} : { decodeMsPerToken: decode }),
-      };
-      return {
-        ...state,
-        lastEndedAtMs,
-        revision,
-        finished: [...state.finished, finished].slice(-KEPT_FINISHED),
-      };
-    }
-  }
+  return { ...foldCalls(state, [recorded.event]), revision: recorded.revision };
+}
+
+/**
+ * Folds events that follow one another, each of them new. Of many only what is kept is looked at: a model that is called
+ * thousands of times a second costs its history next to nothing.
+ */
+export function foldCalls(state: CallHistory, events: readonly CallEvent[]): CallHistory {
+  const started = events.filter((event) => event.type === 'CallStarted').map(({ data }) => data);
+  const ended = events.filter((event) => event.type === 'CallFinished').map(({ data }) => data);
+  const completed = ended.filter(({ outcome }) => outcome === 'completed').slice(-KEPT_FINISHED);
+  return {
+    ...(started.length === 0 ? state : withStarted(state, started)),
+    ...(ended.length === 0 ? {} : { lastEndedAtMs: lastEnd(state, ended) }),
+    finished: [...state.finished, ...completed.map(finishedCall)].slice(-KEPT_FINISHED),
+    revision: state.revision + events.length,
+  };
+}
+
+function withStarted(state: CallHistory, started: readonly CallEventData<'CallStarted'>[]): CallHistory {
+  const { keepAlive: _before, ...rest } = state;
+  const arrivalsMs = started.slice(-KEPT_ARRIVALS).map(({ receivedAt }) => Date.parse(receivedAt));
+  const [first] = started;
+  const firstArrivalMs = state.firstArrivalMs ?? (first && Date.parse(first.receivedAt));
+  const last = started.at(-1);
+  return {
+    ...rest,
+    ...(last?.idleUnloadSeconds === undefined
+      ? {}
+      : { keepAlive: { callId: last.callId, seconds: last.idleUnloadSeconds } }),
+    ...(firstArrivalMs === undefined ? {} : { firstArrivalMs }),
+    calls: state.calls + started.length,
+    arrivalsMs: [...state.arrivalsMs, ...arrivalsMs].slice(-KEPT_ARRIVALS),
+  };
+}
+
+/** ISO times in UTC order as their text does. */
+function lastEnd(state: CallHistory, ended: readonly CallEventData<'CallFinished'>[]): number {
+  const last = ended.reduce((most, { stamps }) => (stamps.finishedAt > most ? stamps.finishedAt : most), '');
+  return Math.max(state.lastEndedAtMs ?? 0, Date.parse(last));
+}
+
+function finishedCall({ tokens, timings, stamps }: CallEventData<'CallFinished'>): FinishedCall {
+  const decode = decodeMsPerToken(tokens.output, timings.decodeMs);
+  const waitSeconds = waitSecondsOf(stamps);
+  return {
+    receivedAtMs: Date.parse(stamps.receivedAt),
+    ...(waitSeconds === undefined ? {} : { waitSeconds }),
+    ...(tokens.prompt === undefined ? {} : { promptTokens: tokens.prompt }),
+    ...(tokens.output === undefined ? {} : { outputTokens: tokens.output }),
+    ...(tokens.prompt && timings.promptMs !== undefined
+      ? { promptMsPerToken: timings.promptMs / tokens.prompt }
+      : {}),
+    ...(decode === undefined ? {} : { decodeMsPerToken: decode }),
+  };
 }
 
 /**

@@ -1,6 +1,8 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { CallStamps } from '../events/call-events.js';
-import { waitSecondsOf } from './call-history.js';
+import { type CallEvent, CALL_OUTCOMES, type CallStamps } from '../events/call-events.js';
+import { apiId, callId, modelKey } from '../ids.js';
+import { evolveCalls, foldCalls, initialCalls, waitSecondsOf } from './call-history.js';
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
 const stamps = (seconds: Partial<Record<keyof CallStamps, number>>): CallStamps => ({
@@ -23,4 +25,63 @@ describe('what a call waited beyond the load of its model', () => {
   ] as const)('%s', (_, given, seconds) => {
     expect(waitSecondsOf(stamps(given))).toBe(seconds);
   });
+});
+
+const KEY = modelKey('one');
+const IDS = {
+  callId: callId('0190a0a0-0000-7000-8000-000000000001'),
+  apiId: apiId('0190a0a0-0000-7000-8000-000000000002'),
+  modelKey: KEY,
+};
+const anyTime = fc.integer({ min: 0, max: 2_000_000_000_000 }).map((ms) => new Date(ms).toISOString());
+
+const event: fc.Arbitrary<CallEvent> = fc.oneof(
+  fc.tuple(anyTime, fc.option(fc.nat(99))).map(([receivedAt, seconds]): CallEvent => {
+    const more = seconds === null ? {} : { idleUnloadSeconds: seconds };
+    const data = {
+      ...more,
+      endpoint: '/v1/chat/completions',
+      background: false,
+      stream: false,
+      promptBytes: 9,
+    };
+    return { type: 'CallStarted', data: { ...IDS, ...data, receivedAt } };
+  }),
+  fc
+    .record({
+      outcome: fc.constantFrom(...CALL_OUTCOMES),
+      receivedAt: anyTime,
+      output: fc.nat(500),
+      prompt: fc.nat(500),
+      decodeMs: fc.nat(5000),
+    })
+    .map(({ outcome, receivedAt, output, prompt, decodeMs }): CallEvent => {
+      const tokens = { prompt, output };
+      const stamps = { receivedAt, finishedAt: receivedAt };
+      const timings = { promptMs: 7, decodeMs };
+      const data = { outcome, status: 200, attempts: 1, bytesOut: 1, stamps, tokens, timings };
+      return { type: 'CallFinished', data: { ...IDS, ...data } };
+    }),
+);
+
+it('says of many events at once what it says of them one by one', () => {
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 300 }), fc.nat(300), (events, cut) => {
+      const single = events.reduce(
+        (state, each, revision) =>
+          evolveCalls(state, {
+            event: each,
+            id: '',
+            stream: '',
+            revision,
+            position: { commit: 0n, prepare: 0n },
+            metadata: { $correlationId: '', $causationId: '', at: '', by: '', schemaVersion: 1 },
+          }),
+        initialCalls(KEY),
+      );
+      const parts = [events.slice(0, cut), events.slice(cut)];
+      expect(parts.reduce(foldCalls, initialCalls(KEY))).toEqual(single);
+    }),
+    { numRuns: 50 },
+  );
 });
