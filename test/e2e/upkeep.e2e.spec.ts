@@ -13,7 +13,11 @@ describe('residents that are looked after with nobody asking', () => {
 
   beforeAll(async () => {
     stack = await startStack({
-      models: { 'quay/one': { preset: 'smoke', seed: 1 }, 'quay/two': { preset: 'smoke', seed: 2 } },
+      models: {
+        'quay/one': { preset: 'smoke', seed: 1 },
+        'quay/two': { preset: 'smoke', seed: 2 },
+        'quay/endless': 'endless',
+      },
     });
   });
   afterAll(async () => {
@@ -99,6 +103,21 @@ describe('residents that are looked after with nobody asking', () => {
     expect(await unloads('quay/two')).toEqual([]);
     await set('', { idleUnloadSeconds: null });
     await ollama({ model: 'quay/two', keep_alive: 0 });
+  });
+
+  it('reloads a resident with a larger context when an answer filled the one that it has', async () => {
+    await set('', { growRoomSeconds: 1, growEverySeconds: 1 });
+    expect((await stack.chat('quay/endless@ctx=512', 'go on', { max_tokens: 2 })).status).toBe(200);
+    expect((await stack.chat('quay/endless', 'go on')).status).toBe(200);
+    const [grown] = await eventually('a larger context', async () => {
+      const all = await told('ContextGrown');
+      return all.length > 0 ? all : undefined;
+    });
+    expect(grown).toMatchObject({ from: 512, to: 4096, cause: 'a call wanted 513 tokens' });
+    const decision = (await told('PlacementDecided')).find((d) => d.residentId === grown?.residentId);
+    expect(decision).toMatchObject({ cause: { kind: 'grow', fromTokens: 512, wantedTokens: 513 } });
+    expect(decision?.victims.map((victim) => victim.modelKey)).toEqual(['quay/endless']);
+    await ollama({ model: 'quay/endless', keep_alive: 0 });
   });
 
   it('loads what a worker is to have loaded, in its order, and keeps it though it idles', async () => {

@@ -37,6 +37,7 @@ import { createLive } from './live/live.js';
 import { takeUpgrades } from './live/socket/upgrades.js';
 import { Management } from './management.js';
 import { Metrics } from './live/metrics.js';
+import { GrowBack } from './upkeep/grow-back.js';
 import { IdleUnload } from './upkeep/idle-unload.js';
 import { Preload } from './upkeep/preload.js';
 import { Upkeep } from './upkeep/upkeep.js';
@@ -105,6 +106,15 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
         terms,
         decider,
         preload,
+        waitingFor: (model) => admission.waitingFor(model),
+        now,
+      }),
+      new GrowBack({
+        fleet,
+        activity,
+        callHistories: histories,
+        terms,
+        decider,
         waitingFor: (model) => admission.waitingFor(model),
         now,
       }),

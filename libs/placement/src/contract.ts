@@ -56,8 +56,6 @@ export interface PlacementInput {
   readonly ask: Ask;
   /** Eviction band that the call asked for itself, kept with the resident that it makes. */
   readonly callPriority?: number;
-  /** True for what nobody asked for: it takes only room that is free. */
-  readonly evictsNobody?: boolean;
   readonly cause: DecisionCause;
   /** Absent for a decision that no call asked for. */
   readonly ticket?: Ticket;

@@ -353,7 +353,7 @@ describe('who may be evicted', () => {
       history: measuredB,
     };
     expect(decide(input(B, wish)).kind).toBe('decided');
-    expect(decide(input(B, { ...wish, evictsNobody: true }))).toHaveProperty(
+    expect(decide(input(B, { ...wish, cause: { kind: 'preload' } }))).toHaveProperty(
       'reason',
       expect.stringContaining('is not evicted for what no call asked for'),
     );

@@ -65,6 +65,8 @@ export const KNOBS: Readonly<Record<keyof EffectiveSettings, Knob>> = {
   minResidencySeconds: { check: number, must: SECONDS, levels: ANY },
   idleEvictSeconds: { check: number, must: SECONDS, levels: ANY },
   idleUnloadSeconds: { check: number, must: SECONDS, levels: ANY, call: 'use' },
+  growRoomSeconds: { check: number, must: SECONDS, levels: ANY },
+  growEverySeconds: { check: number, must: SECONDS, levels: ANY },
   preload: { check: listOf(text), must: 'a list of models', levels: ['worker'] },
   context: {
     check: context,

@@ -20,6 +20,8 @@ export const defaultSettings: EffectiveSettings = {
   maxWaitSeconds: 600,
   minResidencySeconds: 0,
   idleEvictSeconds: 0,
+  growRoomSeconds: 60,
+  growEverySeconds: 600,
   context: 'auto',
   kvType: 'f16',
   parallel: 1,

@@ -22,6 +22,10 @@ export interface EffectiveSettings {
   readonly minResidencySeconds: number;
   readonly idleEvictSeconds: number;
   readonly idleUnloadSeconds?: number;
+  /** How long a larger context must have had its room before a resident is reloaded with it. */
+  readonly growRoomSeconds: number;
+  /** How long a resident keeps the context that it was loaded with, at least. */
+  readonly growEverySeconds: number;
   /** Models loaded at start, in order, and kept as room allows. */
   readonly preload?: readonly string[];
   readonly context: ContextAsk | 'low' | 'medium' | 'high';

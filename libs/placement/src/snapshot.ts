@@ -1,3 +1,4 @@
+import type { DecisionCause } from '#domain/events/worker-events.js';
 import type { Artifact } from '#domain/events/catalog-events.js';
 import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
 import { type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
@@ -165,6 +166,9 @@ function modelsWantedAhead(input: PlacementInput): ReadonlySet<ModelKey> {
 export const policyOf = (input: PlacementInput, modelKey: ModelKey): ResidentPolicy =>
   input.residentPolicies?.get(modelKey) ?? defaultSettings;
 
+/** What nobody asked for takes only room that is free. */
+const UNASKED: ReadonlySet<DecisionCause['kind']> = new Set(['preload', 'grow', 'probe']);
+
 /** What the call that had it loaded asked for, else what the settings say of its model now. */
 export const bandOf = (input: PlacementInput, resident: Resident): number =>
   resident.priority ?? policyOf(input, resident.modelKey).priority;
@@ -184,7 +188,7 @@ function whyNotVictim(
   if (resident.leaving) return no(`is leaving already (${resident.leaving.reason})`);
   if (resident.phase === 'loading') return no('is loading');
   if (resident.phase === 'planned') return no('is about to load');
-  if (input.evictsNobody) return no('is not evicted for what no call asked for');
+  if (UNASKED.has(input.cause.kind)) return no('is not evicted for what no call asked for');
   const policy = policyOf(input, resident.modelKey);
   const ownBand = bandOf(input, resident);
   if (input.worker.pins.has(resident.modelKey) || policy.pinned) return no('is pinned');

@@ -9,7 +9,7 @@ import {
   residentId,
   type WorkerId,
 } from '#domain/ids.js';
-import { type Ask, classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
+import { classKey, type Contract, placementClassOf } from '#domain/placement-terms.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { appendDecision, type DecisionEvent } from '#events/decide-append.js';
 import type { EventLog, NewEvent } from '#events/event-log.js';
@@ -44,8 +44,6 @@ export type Evaluation =
 export interface Proposal extends Terms {
   readonly model: FoundModel;
   readonly cause: DecisionCause;
-  /** The ask that its resident is to stand for, where another was only asked to come to this plan. */
-  readonly recordedAsk?: Ask;
 }
 
 export interface DeciderOptions {
@@ -98,6 +96,18 @@ export class Decider {
    * anything is in its way.
    */
   propose(worker: WorkerState, proposal: Proposal): OnWorker['outcome'] {
+    const outcome = this.consider(worker, proposal);
+    if (outcome.kind === 'decided') {
+      const { data } = outcome;
+      void this.#append(worker, { type: 'PlacementDecided', data }, data.decisionId, (newer) =>
+        placementPlanStillStands(data, newer),
+      );
+    }
+    return outcome;
+  }
+
+  /** What `propose` would decide. Figures that only an engine can give are asked for, and are there another time. */
+  consider(worker: WorkerState, proposal: Proposal): OnWorker['outcome'] {
     const id = worker.workerId;
     const { model, cause } = proposal;
     const key = model.modelKey;
@@ -106,18 +116,10 @@ export class Decider {
     if (held) return { kind: 'held', ...held };
     if (!this.#read(key, [worker], [])) return { kind: 'deciding' };
     const terms = { settings: proposal.settings, ask: proposal.ask };
-    const outcome = this.#o.decide({
-      ...this.#input(worker, model, terms, [], cause),
-      evictsNobody: true,
-    });
+    const input = this.#input(worker, model, terms, [], cause);
+    const outcome = this.#o.decide(input);
     if (outcome.kind === 'project')
       for (const { artifact, contract } of outcome.wanted) this.#project(id, key, artifact, contract);
-    if (outcome.kind === 'decided') {
-      const data = { ...outcome.data, ask: proposal.recordedAsk ?? outcome.data.ask };
-      void this.#append(worker, { type: 'PlacementDecided', data }, data.decisionId, (newer) =>
-        placementPlanStillStands(data, newer),
-      );
-    }
     return outcome;
   }
 

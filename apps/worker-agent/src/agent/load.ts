@@ -119,6 +119,7 @@ export class Loader {
         why,
       );
       told = true;
+      await this.#grown(data, why);
       const predicted = needByDevice(data.need);
       await this.#o.facts.history(
         derivedId('LoadMeasured', residentId),
@@ -158,6 +159,23 @@ export class Loader {
       // It served, and went before the log had heard of it.
       if (told && exit) this.#o.onExit(residentId, exit);
     }
+  }
+
+  async #grown({ cause, residentId, contract, decisionId }: OpenDecision['data'], why: Why): Promise<void> {
+    if (cause.kind !== 'grow') return;
+    await this.#o.facts.worker(
+      derivedId('ContextGrown', decisionId),
+      {
+        type: 'ContextGrown',
+        data: {
+          residentId,
+          from: cause.fromTokens,
+          to: contract.contextTokens,
+          cause: `a call wanted ${cause.wantedTokens} tokens`,
+        },
+      },
+      why,
+    );
   }
 
   /** Ends a load that is under way; it fails as `cancelled`. */

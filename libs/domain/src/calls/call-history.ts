@@ -31,6 +31,8 @@ export interface CallHistory {
   readonly calls: number;
   /** What the call that came last said of it; absent when it said nothing. */
   readonly keepAlive?: KeepAlive;
+  /** Context that the last 20 calls asked for: their prompt by its bytes, and what they may say. */
+  readonly wanted: readonly { readonly atMs: number; readonly tokens: number }[];
   /** When the last call that has ended did so. */
   readonly lastEndedAtMs?: number;
   readonly revision: number;
@@ -38,6 +40,8 @@ export interface CallHistory {
 
 const KEPT_FINISHED = 20;
 const KEPT_ARRIVALS = 64;
+/** Before anything counted them. */
+const BYTES_PER_TOKEN = 4;
 /** Above this a decode rate is a bad reading, and is not used. */
 const MAX_DECODE_PER_SECOND = 5000;
 
@@ -45,6 +49,7 @@ export const initialCalls = (key: ModelKey): CallHistory => ({
   modelKey: key,
   finished: [],
   arrivalsMs: [],
+  wanted: [],
   calls: 0,
   revision: -1,
 });
@@ -77,6 +82,10 @@ function withStarted(state: CallHistory, started: readonly CallEventData<'CallSt
   const [first] = started;
   const firstArrivalMs = state.firstArrivalMs ?? (first && Date.parse(first.receivedAt));
   const last = started.at(-1);
+  const wanted = started.slice(-KEPT_FINISHED).map(({ receivedAt, promptBytes, maxTokens }) => ({
+    atMs: Date.parse(receivedAt),
+    tokens: Math.ceil(promptBytes / BYTES_PER_TOKEN) + (maxTokens ?? 0),
+  }));
   return {
     ...rest,
     ...(last?.idleUnloadSeconds === undefined
@@ -84,6 +93,7 @@ function withStarted(state: CallHistory, started: readonly CallEventData<'CallSt
       : { keepAlive: { callId: last.callId, seconds: last.idleUnloadSeconds } }),
     ...(firstArrivalMs === undefined ? {} : { firstArrivalMs }),
     calls: state.calls + started.length,
+    wanted: [...state.wanted, ...wanted].slice(-KEPT_FINISHED),
     arrivalsMs: [...state.arrivalsMs, ...arrivalsMs].slice(-KEPT_ARRIVALS),
   };
 }

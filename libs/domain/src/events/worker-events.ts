@@ -67,7 +67,11 @@ export interface Considered {
 
 export type DecisionCause =
   | { readonly kind: 'call'; readonly callId: CallId }
-  | { readonly kind: 'operator' | 'grow' | 'probe' | 'idle' | 'preload' };
+  | { readonly kind: 'operator' | 'idle' | 'preload' }
+  /** A resident is reloaded with a larger context, since a call wanted more than it has. */
+  | { readonly kind: 'grow'; readonly fromTokens: number; readonly wantedTokens: number }
+  /** The model is loaded to learn whether a context can be had. */
+  | { readonly kind: 'probe'; readonly contextTokens: number };
 
 /**
  * The facts of the moment that a decision was made from and that no other event tells: with them and the streams in
