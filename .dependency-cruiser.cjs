@@ -56,6 +56,18 @@ module.exports = {
       ['^apps/cli/', '^libs/(domain|runtime)/'],
       'cli: the admin REST client and the settings table',
     ),
+    only(
+      'dashboard',
+      '^apps/dashboard/',
+      ['^apps/dashboard/', '^libs/(domain|placement)/', '^apps/api/src/admin/.+\\.view\\.ts$'],
+      "dashboard: the pure libs and the shapes of the api's answers",
+    ),
+    {
+      name: 'dashboard-runs-no-code-of-the-api',
+      severity: 'error',
+      from: { path: '^apps/dashboard/' },
+      to: { path: '^apps/api/', dependencyTypesNot: ['type-only'] },
+    },
     {
       name: 'nest-outside-the-data-plane',
       comment: '/v1 takes no framework detour',

@@ -16,21 +16,37 @@ if (major < 20 || (major === 20 && minor < 19)) {
 const began = performance.now();
 const INSTALL_STAMP = at('node_modules', '.berth-install.json');
 const BUILD_STAMP = at('dist', '.berth-build.json');
+const PAGE_STAMP = at('dist', '.berth-dashboard.json');
 const LOCK = at('.berth', 'bootstrap.lock');
-const SOURCES = ['apps', 'libs', 'schema', 'test'];
+const ALWAYS = ['tsconfig.json', 'tsconfig.base.json', 'package.json', 'bundle.mjs'];
+const DASHBOARD = 'apps/dashboard';
+/** What the compiler builds, and what Vite builds; the page is made of the pure libs too. */
+const CODE = {
+  stamp: BUILD_STAMP,
+  output: at('dist', 'apps', 'api'),
+  folders: ['apps', 'libs', 'schema', 'test'],
+  not: DASHBOARD,
+  names: /\.ts$|^tsconfig.*\.json$/,
+};
+const PAGE = {
+  stamp: PAGE_STAMP,
+  output: at('dist', 'apps', 'dashboard'),
+  folders: [DASHBOARD, 'libs/domain/src', 'libs/placement/src'],
+  names: /(?<!\.spec)\.(ts|svelte|css|html|svg|json)$/,
+};
 
 class StepFailed extends Error {}
-let running;
+const running = new Set();
 
 const lockHash = hash(readFileSync(at('package-lock.json')));
-if (isInstalled() && isBuilt()) {
+if (isInstalled() && isBuilt(CODE) && isBuilt(PAGE)) {
   console.log(`install and build: nothing changed (${seconds(began)})`);
 } else {
   const release = await takeLock();
   try {
     // Another bootstrap may have done it while this one waited.
     if (!isInstalled()) await install();
-    if (!isBuilt()) await build();
+    if (!isBuilt(CODE) || !isBuilt(PAGE)) await build();
   } catch (error) {
     if (!(error instanceof StepFailed)) throw error;
     console.error(`berth: ${error.message}`);
@@ -45,24 +61,38 @@ async function install() {
   const npm = process.env.npm_execpath?.endsWith('.js')
     ? [process.execPath, process.env.npm_execpath]
     : [process.platform === 'win32' ? 'npm.cmd' : 'npm'];
-  await step('install', [...npm, 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'], {
+  const command = [...npm, 'ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund'];
+  await step('install', [command], {
     next: 'Check the network (the packages come from the npm registry once) and run the same command again.',
   });
   writeFileSync(INSTALL_STAMP, JSON.stringify({ lockHash, platform: platform() }));
 }
 
+/** The compiler uses one core, so Vite works beside it: it reads the sources and not what the compiler makes. */
 async function build() {
-  // Taken before the compiler reads: what changes meanwhile is built the next time.
-  const before = fingerprint();
-  const content = contentHash();
-  await step('build', [process.execPath, at('node_modules', 'typescript', 'bin', 'tsc'), '-b'], {
-    next: 'Mend what the compiler says, or take the sources back to a state that builds.',
-  });
-  await step('bundle', [process.execPath, at('bundle.mjs')], {
-    next: 'Mend what it says; `node bundle.mjs` does this step alone.',
-  });
-  mkdirSync(dirname(BUILD_STAMP), { recursive: true });
-  writeFileSync(BUILD_STAMP, JSON.stringify({ fingerprint: before, content, lockHash }));
+  const tools = (...parts) => [process.execPath, at('node_modules', ...parts)];
+  const builds = [
+    [CODE, [...tools('typescript', 'bin', 'tsc'), '-b']],
+    [PAGE, [...tools('vite', 'bin', 'vite.js'), 'build', DASHBOARD, '--logLevel', 'warn']],
+  ].filter(([part]) => !isBuilt(part));
+  // Taken before anything is read: what changes meanwhile is built the next time.
+  const stamps = builds.map(([part]) => ({
+    fingerprint: fingerprint(part),
+    content: contentHash(part),
+    lockHash,
+  }));
+  await step(
+    'build',
+    builds.map(([, command]) => command),
+    { next: 'Mend what is said above, or take the sources back to a state that builds.' },
+  );
+  if (builds.some(([part]) => part === CODE)) {
+    await step('bundle', [[process.execPath, at('bundle.mjs')]], {
+      next: 'Mend what it says; `node bundle.mjs` does this step alone.',
+    });
+  }
+  mkdirSync(at('dist'), { recursive: true });
+  builds.forEach(([part], i) => writeFileSync(part.stamp, JSON.stringify(stamps[i])));
 }
 
 function isInstalled() {
@@ -79,22 +109,25 @@ function isInstalled() {
   return same;
 }
 
-function isBuilt() {
-  const stamp = readJson(BUILD_STAMP);
-  if (stamp === undefined || !isFresh() || stamp.lockHash !== lockHash || !existsSync(at('dist', 'apps')))
-    return false;
-  const now = fingerprint();
+function isBuilt(part) {
+  const files = sources(part);
+  // A checkout without a dashboard has none to build.
+  if (part === PAGE && !files.some((path) => path.startsWith(DASHBOARD))) return true;
+  const stamp = readJson(part.stamp);
+  if (stamp === undefined || stamp.lockHash !== lockHash || !existsSync(part.output)) return false;
+  if (part === CODE && !isFresh()) return false;
+  const now = fingerprint(part);
   if (stamp.fingerprint === now) return true;
   // Touched, or checked out again, is not changed.
-  if (stamp.content !== contentHash()) return false;
-  tryWrite(BUILD_STAMP, { ...stamp, fingerprint: now });
+  if (stamp.content !== contentHash(part)) return false;
+  tryWrite(part.stamp, { ...stamp, fingerprint: now });
   return true;
 }
 
 /** Path, size and time of every source: cheap, and enough to see that nothing changed. */
-function fingerprint() {
+function fingerprint(part) {
   return hash(
-    sources()
+    sources(part)
       .map((path) => {
         const { size, mtimeMs } = statSync(at(path));
         return `${path} ${size} ${mtimeMs}`;
@@ -103,35 +136,37 @@ function fingerprint() {
   );
 }
 
-function contentHash() {
+function contentHash(part) {
   const all = createHash('sha256');
-  for (const path of sources()) all.update(`${path}\0`).update(readFileSync(at(path)));
+  for (const path of sources(part)) all.update(`${path}\0`).update(readFileSync(at(path)));
   return all.digest('hex');
 }
 
-function sources() {
-  const found = ['tsconfig.json', 'tsconfig.base.json', 'package.json', 'bundle.mjs'];
+function sources({ folders, not, names }) {
+  const found = [...ALWAYS];
   const walk = (folder) => {
     for (const entry of readdirSync(at(folder), { withFileTypes: true })) {
       const path = `${folder}/${entry.name}`;
       if (entry.isDirectory()) {
-        if (entry.name !== 'node_modules') walk(path);
-      } else if (/\.ts$|^tsconfig.*\.json$/.test(entry.name)) found.push(path);
+        if (entry.name !== 'node_modules' && path !== not) walk(path);
+      } else if (names.test(entry.name)) found.push(path);
     }
   };
-  for (const folder of SOURCES) if (existsSync(at(folder))) walk(folder);
+  for (const folder of folders) if (existsSync(at(folder))) walk(folder);
   return found.sort();
 }
 
-/** Runs one step, quiet unless it fails: then the end of what it said, and what to do. */
-async function step(name, [file, ...args], { next }) {
+/** Runs the commands of one step beside each other, quiet unless one fails: then the end of what it said, and what to do. */
+async function step(name, commands, { next }) {
   const started = performance.now();
   process.stdout.write(`${name} … `);
-  const { code, output } = await run(file, args);
-  if (code === 0) {
+  const ends = await Promise.all(commands.map(([file, ...args]) => run(file, args)));
+  const failed = ends.find(({ code }) => code !== 0);
+  if (failed === undefined) {
     console.log(seconds(started));
     return;
   }
+  const { code, output } = failed;
   console.log(`failed after ${seconds(started)}`);
   console.error(output.trimEnd().split('\n').slice(-30).join('\n'));
   throw new StepFailed(`The step "${name}" failed (${code}). ${next}`);
@@ -144,13 +179,16 @@ function run(file, args) {
       stdio: ['ignore', 'pipe', 'pipe'],
       shell: file.endsWith('.cmd'),
     });
-    running = child;
+    running.add(child);
     let output = '';
     const keep = (chunk) => (output = (output + chunk).slice(-64_000));
     child.stdout.on('data', keep);
     child.stderr.on('data', keep);
     child.once('error', (error) => resolve({ code: error.code ?? 'error', output: error.message }));
-    child.once('close', (code, signal) => resolve({ code: code ?? signal, output }));
+    child.once('close', (code, signal) => {
+      running.delete(child);
+      resolve({ code: code ?? signal, output });
+    });
   });
 }
 
@@ -184,7 +222,7 @@ async function takeLock() {
     ['SIGTERM', 143],
   ]) {
     process.once(signal, () => {
-      running?.kill(signal);
+      for (const child of running) child.kill(signal);
       release();
       process.exit(code);
     });

@@ -1,3 +1,4 @@
+import svelte from 'eslint-plugin-svelte';
 import tseslint from 'typescript-eslint';
 
 const pure = ['libs/domain/src/**/*.ts', 'libs/placement/src/**/*.ts'];
@@ -5,9 +6,14 @@ const pure = ['libs/domain/src/**/*.ts', 'libs/placement/src/**/*.ts'];
 export default tseslint.config(
   { ignores: ['dist/**', 'node_modules/**', 'coverage/**', 'vendor/**', 'docs/**', 'schema/db.types.ts'] },
   {
-    files: ['**/*.ts'],
+    files: ['**/*.ts', '**/*.svelte'],
     extends: [tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { projectService: { allowDefaultProject: ['vitest.config.ts'] } } },
+    languageOptions: {
+      parserOptions: {
+        projectService: { allowDefaultProject: ['vitest.config.ts'] },
+        extraFileExtensions: ['.svelte'],
+      },
+    },
     rules: {
       '@typescript-eslint/switch-exhaustiveness-check': 'error',
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
@@ -31,6 +37,15 @@ export default tseslint.config(
   {
     files: ['apps/cli/src/**/*.ts', 'test/bench/**/*.ts'],
     rules: { 'no-console': 'off' },
+  },
+  svelte.configs.recommended,
+  {
+    files: ['**/*.svelte', '**/*.svelte.ts'],
+    languageOptions: { parserOptions: { parser: tseslint.parser } },
+    rules: {
+      // Props are destructured with `let`, so that those that are bound can be written to.
+      'prefer-const': 'off',
+    },
   },
   {
     files: pure,

@@ -16,7 +16,7 @@ const FAKE_TSC = `
 const { appendFileSync, mkdirSync, writeFileSync } = require('node:fs');
 if (process.env.TSC_FAILS) { console.log('apps/a.ts(1,1): error TS1: it is wrong'); process.exit(2); }
 setTimeout(() => {
-  for (const folder of ['dist/apps', 'dist/.tsbuildinfo']) mkdirSync(folder, { recursive: true });
+  for (const folder of ['dist/apps/api', 'dist/.tsbuildinfo']) mkdirSync(folder, { recursive: true });
   writeFileSync('dist/.tsbuildinfo/apps-a.json', '{}');
   appendFileSync('done', 'build\\n');
 }, 150);`;
@@ -25,6 +25,9 @@ import { appendFileSync } from 'node:fs';
 if (process.env.BUNDLER_FAILS) throw new Error('it cannot be joined');
 export const rolldown = async () => ({ write: async () => appendFileSync('done', 'bundle\\n') });`;
 const ROLLDOWN = '{"name":"rolldown","exports":"./index.mjs"}';
+const FAKE_VITE = `
+const { appendFileSync, mkdirSync } = require('node:fs');
+mkdirSync('dist/apps/dashboard', { recursive: true }); appendFileSync('done', process.argv.slice(2, 4).join(' ') + '\\n');`;
 const FAKE_NPM = `
 const { appendFileSync, mkdirSync, rmSync, writeFileSync } = require('node:fs');
 if (process.env.NPM_FAILS) { console.error('npm error network is unreachable'); process.exit(1); }
@@ -34,6 +37,8 @@ writeFileSync('node_modules/typescript/bin/tsc', ${JSON.stringify(FAKE_TSC)});
 mkdirSync('node_modules/rolldown');
 writeFileSync('node_modules/rolldown/index.mjs', ${JSON.stringify(FAKE_BUNDLER)});
 writeFileSync('node_modules/rolldown/package.json', ${JSON.stringify(ROLLDOWN)});
+mkdirSync('node_modules/vite/bin', { recursive: true });
+writeFileSync('node_modules/vite/bin/vite.js', ${JSON.stringify(FAKE_VITE)});
 setTimeout(() => appendFileSync('done', 'install ' + process.argv[2] + '\\n'), 150);`;
 
 beforeEach(() => {
@@ -90,6 +95,20 @@ it('joins the files again when they were compiled by hand after it', async () =>
   utimesSync(join(root, 'dist/.tsbuildinfo/apps-a.json'), new Date(0), new Date(0));
   await bootstrap();
   expect(steps()).toEqual(['install ci', 'build', 'bundle', 'build', 'bundle']);
+});
+
+it('builds the dashboard beside the code, and each of them only for a change of its own', async () => {
+  put('apps/dashboard/src/app.svelte', '<h1>Berth</h1>');
+  await bootstrap();
+  expect(done().sort()).toEqual(['build', 'build apps/dashboard', 'install ci']);
+  put('done', '');
+  expect((await bootstrap()).text).toMatch(/nothing changed/);
+  put('apps/dashboard/src/app.svelte', '<h1>Berths</h1>');
+  await bootstrap();
+  expect(done()).toEqual(['build apps/dashboard']);
+  put('apps/a.ts', 'export const a = 2;');
+  await bootstrap();
+  expect(done()).toEqual(['build apps/dashboard', 'build']);
 });
 
 it('installs and builds again when the lock changed', async () => {
