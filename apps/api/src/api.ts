@@ -22,6 +22,7 @@ import { Decider } from './admission/decider.js';
 import { Drains } from './agents/drains.js';
 import { Servings } from './agents/servings.js';
 import { AgentSessions } from './agents/sessions.js';
+import { DashboardPages } from './dashboard/dashboard-pages.js';
 import { registerApi, unregisterApi } from './fleet/api-registration.js';
 import { CallHistories } from './fleet/call-histories.js';
 import { Fleet } from './fleet/fleet.js';
@@ -176,7 +177,10 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     config,
     logger,
   });
-  const server = createFront(gateway, (req, res) => management.handle(req, res));
+  const pages = new DashboardPages(join(packageRoot(), 'dist', 'apps', 'dashboard'));
+  const server = createFront(gateway, (req, res) => {
+    if (!pages.handle(req, res)) management.handle(req, res);
+  });
   const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
   takeUpgrades(server, live.upgrade);
   await fleet.start();
