@@ -10,7 +10,7 @@ import { formatBytes, formatSeconds } from '#domain/units.js';
 import { termsByDevice } from './charges.js';
 import { columns, count, wrap } from './text.js';
 
-const RUNG_WORDS: Readonly<Record<Rung, string>> = {
+export const RUNG_WORDS: Readonly<Record<Rung, string>> = {
   'gpu-only': 'all of it on accelerators',
   moe: 'experts in RAM, the rest on an accelerator',
   '4bit': 'the 4-bit form on accelerators',
@@ -19,7 +19,7 @@ const RUNG_WORDS: Readonly<Record<Rung, string>> = {
   'max-gpu': 'accelerators first, the rest in RAM',
 };
 
-const TERM_WORDS: Readonly<Record<NeedTermName, string>> = {
+export const TERM_WORDS: Readonly<Record<NeedTermName, string>> = {
   weights: 'weights',
   kv: 'KV cache',
   compute: 'work buffers',
@@ -30,7 +30,7 @@ const TERM_WORDS: Readonly<Record<NeedTermName, string>> = {
   promptCache: 'prompt cache',
 };
 
-const BASIS_WORDS: Readonly<Record<Basis, string>> = {
+export const BASIS_WORDS: Readonly<Record<Basis, string>> = {
   measured: 'measured',
   'measured+header': 'measured at another setting, moved by the file header',
   projected: 'projected by the engine without loading',

@@ -68,7 +68,7 @@ function send(req: IncomingMessage, res: ServerResponse, file: PageFile): void {
     res.writeHead(304, { ...SECURITY, ...cache }).end();
     return;
   }
-  const { body, encoding } = encoded(file, String(req.headers['accept-encoding'] ?? ''));
+  const { body, encoding } = encoded(file, req.headers['accept-encoding'] ?? '');
   res.writeHead(200, {
     ...SECURITY,
     ...cache,
