@@ -39,6 +39,8 @@ import { takeUpgrades } from './live/socket/upgrades.js';
 import { Management } from './management.js';
 import { Metrics } from './live/metrics.js';
 import { GrowBack } from './upkeep/grow-back.js';
+import { OperatorBook } from './operator/operator-book.js';
+import { OperatorLoads } from './operator/operator-loads.js';
 import { IdleUnload } from './upkeep/idle-unload.js';
 import { Preload } from './upkeep/preload.js';
 import { Upkeep } from './upkeep/upkeep.js';
@@ -167,12 +169,15 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     logger,
     now,
   });
+  const operator = new OperatorBook(log);
+  new OperatorLoads({ book: operator, fleet, admission, log, logger, now });
   const management = new Management({
     access: door,
     fleet,
     log,
     admission,
     sessions,
+    operator,
     lineToken: agentLineToken(config.home),
     config,
     logger,
@@ -197,6 +202,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     await registerApi(log, { apiId: id, agentLine, version, now });
     if (stops()) return;
     lost.start();
+    operator.start();
     upkeep.start();
   };
   return {
@@ -214,6 +220,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await lost.stop();
       await upkeep.stop();
       servings.close();
+      await operator.stop();
       sessions.close();
       await live.stop();
       await management.close();

@@ -12,6 +12,7 @@ import { AdminModule } from './admin/admin.module.js';
 import { ApiModule } from './api.module.js';
 import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
+import type { OperatorBook } from './operator/operator-book.js';
 import type { Fleet } from './fleet/fleet.js';
 import type { AgentSessions } from './agents/sessions.js';
 
@@ -21,6 +22,7 @@ export interface NestParts {
   readonly log: EventLog;
   readonly admission: Admission;
   readonly sessions: AgentSessions;
+  readonly operator: OperatorBook;
   readonly lineToken: string;
   readonly config: ProcessConfig;
   readonly logger: Logger;
@@ -49,7 +51,18 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
   const views =
     parts.config.databaseUrl === undefined ? undefined : viewsOf(parts.config.databaseUrl, logger);
   const imports: DynamicModule[] = [
-    AdminModule.with({ views, access, log: logger, fleet: parts.fleet, events: parts.log }),
+    AdminModule.with({
+      views,
+      access,
+      log: logger,
+      fleet: parts.fleet,
+      events: parts.log,
+      operator: {
+        book: parts.operator,
+        isConnected: (worker) => sessions.isConnected(worker),
+        waitingFor: (model) => admission.waitingFor(model),
+      },
+    }),
   ];
   const app = await NestFactory.create<NestFastifyApplication>(
     ApiModule.with({ admission, sessions, lineToken, imports }),

@@ -5,6 +5,7 @@ import { bench } from './commands/bench.js';
 import { type Command, type Outcome, exit } from './commands/command.js';
 import { commandHelp, help } from './commands/help.js';
 import { MANAGERS } from './commands/managers.js';
+import { operator } from './commands/operator.js';
 import { PROCESSES } from './commands/processes.js';
 import { READERS } from './commands/readers.js';
 import { replay } from './commands/replay.js';
@@ -16,6 +17,7 @@ const COMMANDS: readonly Command[] = [
   up,
   ...READERS,
   ...MANAGERS,
+  operator,
   ...PROCESSES,
   replay,
   bench,

@@ -24,6 +24,7 @@ import { Loader } from './agent/load.js';
 import { project } from './agent/project.js';
 import { startReadings } from './agent/readings.js';
 import { register } from './agent/register.js';
+import { OperatorTasks } from './operator/operator-tasks.js';
 import { createDrivers } from './engines/index.js';
 import { watchBandwidth } from './agent/bandwidth.js';
 import { AgentLine } from './line/line.js';
@@ -50,6 +51,11 @@ function readWorkerId(home: string): WorkerId {
 
 /** How soon a weight file that was replaced or removed is noticed under its resident; a look is a stat per file. */
 const FILES_EVERY_MS = 500;
+
+/** As a temporary failure, so that supervisors that start again on failure alone do. */
+const RESTART_CODE = 75;
+/** Lines of the log reach their file first. */
+const RESTART_MS = 100;
 
 /** Fewer new events than this are folded again faster than a snapshot is worth. */
 const SNAPSHOT_AFTER_EVENTS = 200;
@@ -157,6 +163,7 @@ async function start(): Promise<Running> {
   const roots = modelRoots(config.models, process.env).map(({ path }) => path);
   const gpus = await register(executor.state, workerId, config, probed, facts, log, roots);
   await adoptEngines(executor.state, { home: config.home, engines, loader, facts, log });
+  const adopted = engines.all().length;
   const kept = new ReadingsLog(events, workerId, log);
   const readings = startReadings({ state: () => executor.state, engines, line, facts, log, gpus, kept });
   const bandwidth = watchBandwidth(() => executor.state, facts, log);
@@ -171,6 +178,19 @@ async function start(): Promise<Running> {
   live = true;
   line.follow(fleet);
   executor.goLive();
+  const operator = new OperatorTasks({
+    workerId,
+    log: events,
+    facts,
+    executor,
+    catalog,
+    models: config.models,
+    adoptedEngines: () => adopted,
+    // Nothing is ended in order: its engines and what it had under way are the next agent's.
+    restart: () => setTimeout(() => process.exit(RESTART_CODE), RESTART_MS),
+    logger: log,
+  });
+  operator.start();
   const files = setInterval(() => executor.evictReplaced(), FILES_EVERY_MS);
   files.unref();
 
@@ -178,6 +198,7 @@ async function start(): Promise<Running> {
     details: { workerId, engines: probed.map((e) => e.kind).join(','), models: catalog.count() },
     stop: async () => {
       clearInterval(files);
+      await operator.stop();
       const giveUp = setTimeout(() => facts.close(), LAST_FACTS_MS);
       await executor.shutDown();
       clearTimeout(giveUp);

@@ -12,6 +12,7 @@ import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
 import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-policy.js';
 import { viewsPosition } from '../../../apps/api/src/admin/commands/wait.interceptor.js';
 import { Fleet } from '../../../apps/api/src/fleet/fleet.js';
+import { OperatorBook } from '../../../apps/api/src/operator/operator-book.js';
 import { Projector } from '../../../apps/projector/src/run/projector.js';
 import type { Drawn } from '../../../apps/projector/src/testing/random-log.js';
 import { startPostgres, type TestPostgres } from '../../support/postgres.js';
@@ -91,6 +92,7 @@ describe('the management lists', () => {
       access: { management: (visitor) => management(visitor) },
       fleet: new Fleet(log),
       events: log,
+      operator: { book: new OperatorBook(log), isConnected: () => false, waitingFor: () => 0 },
       waitMostMs: 300,
       log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
     });

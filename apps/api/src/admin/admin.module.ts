@@ -23,6 +23,10 @@ import { KeysRepository } from './keys/keys.repository.js';
 import { KeysService } from './keys/keys.service.js';
 import { ModelsController } from './models/models.controller.js';
 import { ModelsRepository } from './models/models.repository.js';
+import { EvictController, OperatorController } from './operator/operator.controller.js';
+import { OPERATOR_PORTS, type OperatorPorts } from './operator/operator-ports.js';
+import { OperatorRepository } from './operator/operator.repository.js';
+import { OperatorService } from './operator/operator.service.js';
 import { PROBLEM_LOG, ProblemFilter, type ProblemLog } from './problem/problem.filter.js';
 import { ResidentsController } from './residents/residents.controller.js';
 import { ResidentsRepository } from './residents/residents.repository.js';
@@ -40,6 +44,7 @@ export interface AdminParts {
   /** What is folded, and where commands are written. */
   readonly fleet: Fleet;
   readonly events: Pick<EventLog, 'append'>;
+  readonly operator: OperatorPorts;
   /** How long a read with `?wait=` waits for the views at most. */
   readonly waitMostMs?: number;
 }
@@ -55,6 +60,7 @@ const repositories = [
   HistoryRepository,
   KeysRepository,
   ModelsRepository,
+  OperatorRepository,
   ResidentsRepository,
   WorkersRepository,
 ] as const;
@@ -73,7 +79,9 @@ export class AdminModule {
       { provide: WAIT_MOST_MS, useValue: parts.waitMostMs ?? WAIT_MS },
       { provide: EVENT_LOG, useValue: parts.events },
       { provide: Fleet, useValue: parts.fleet },
+      { provide: OPERATOR_PORTS, useValue: parts.operator },
       CommandLog,
+      OperatorService,
       KeysService,
       SettingsService,
       ExplainService,
@@ -89,6 +97,8 @@ export class AdminModule {
         HistoryController,
         KeysController,
         ModelsController,
+        OperatorController,
+        EvictController,
         ResidentsController,
         SettingsController,
         WorkersController,

@@ -260,6 +260,7 @@ export class Admission {
   }
 
   #satisfies(workerId: WorkerId, resident: Resident, wanted: Wanted): boolean {
+    if (wanted.worker !== undefined && wanted.worker !== workerId) return false;
     return satisfies(resident, wanted, this.#o.terms.of(wanted, workerId));
   }
 

@@ -135,7 +135,9 @@ export class Decider {
   evaluate(wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): Evaluation {
     const { fleet, sessions, now } = this.#o;
     const key = wanted.model.modelKey;
-    const have = fleet.models.get(key)?.workers ?? [];
+    const have = (fleet.models.get(key)?.workers ?? []).filter(
+      (id) => wanted.worker === undefined || wanted.worker === id,
+    );
     if (have.length === 0) {
       const message = `The model "${key}" is no longer on any worker's disk.`;
       return { kind: 'refused', error: berthError('model_not_found', message, { param: 'model' }) };
@@ -193,7 +195,13 @@ export class Decider {
     const model = this.#o.fleet.modelOn(worker.workerId, key) ?? wanted.model;
     const terms = this.#o.terms.of({ ...wanted, model }, worker.workerId);
     const { priority } = wanted.options.settings;
-    const input = this.#input(worker, model, terms, queue, { kind: 'call', callId: wanted.callId });
+    const input = this.#input(
+      worker,
+      model,
+      terms,
+      queue,
+      wanted.cause ?? { kind: 'call', callId: wanted.callId },
+    );
     return {
       worker,
       outcome: this.#o.decide({

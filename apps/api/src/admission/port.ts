@@ -1,4 +1,5 @@
 import type { FoundModel } from '#domain/events/catalog-events.js';
+import type { DecisionCause } from '#domain/events/worker-events.js';
 import type { BerthError } from '#domain/errors.js';
 import type { CallId, DecisionId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import type { Ask } from '#domain/placement-terms.js';
@@ -20,6 +21,10 @@ export interface Wanted {
   readonly promptTokens: number;
   readonly maxTokens?: number;
   readonly receivedAtMs: number;
+  /** The only worker that will do; left out: any that has the model. */
+  readonly worker?: WorkerId;
+  /** What its decision is taken for, where that is no call. */
+  readonly cause?: DecisionCause;
 }
 
 /** A slot of a resident, held for one call. */

@@ -39,6 +39,8 @@ export class Executor {
   #stopping = false;
   readonly #tasks = new Map<string, Promise<void>>();
   readonly #watchers = new Set<() => void>();
+  /** Why evictions failed last, in words, for whoever asked for them. */
+  readonly #failures = new Map<ResidentId, string>();
   readonly #o: ExecutorOptions;
 
   constructor(options: ExecutorOptions) {
@@ -52,6 +54,8 @@ export class Executor {
 
   fold(recorded: Recorded<WorkerEvent>): void {
     this.#state = evolveWorker(this.#state, recorded);
+    const { event } = recorded;
+    if (event.type === 'EvictionFailed') this.#failures.set(event.data.residentId, event.data.message);
     for (const watcher of [...this.#watchers]) watcher();
     if (this.#live) this.#reconcile();
   }
@@ -115,6 +119,37 @@ export class Executor {
         });
       });
     }
+  }
+
+  /**
+   * For an operator: drained as for any eviction; one that leaves already is waited for.
+   * @returns why it stays, in a sentence; undefined when it is gone.
+   */
+  async evict(id: ResidentId, why: Why): Promise<string | undefined> {
+    const resident = this.#state.residents.get(id);
+    if (!resident) return undefined;
+    if (resident.phase !== 'ready')
+      return `${resident.modelKey} is still loading, and what loads is never stopped. Evict it once it is ready.`;
+    this.#failures.delete(id);
+    const settled = (): boolean => {
+      const standing = this.#state.residents.get(id);
+      return standing === undefined || (begun && standing.leaving === undefined);
+    };
+    let begun = resident.leaving !== undefined;
+    if (!begun) {
+      this.#task(`evict ${id}`, async () => {
+        await this.#o.evictor.evict(resident, { reason: 'operator', why, deadlineMs: DRAIN_DEADLINE_MS });
+      });
+      await this.#until(() => this.#state.residents.get(id)?.phase !== 'ready' || this.#leaves(id));
+      begun = true;
+    }
+    await this.#until(settled);
+    if (!this.#state.residents.has(id)) return undefined;
+    return this.#failures.get(id) ?? `${resident.modelKey} was let stay.`;
+  }
+
+  #leaves(id: ResidentId): boolean {
+    return this.#state.residents.get(id)?.leaving !== undefined;
   }
 
   /**

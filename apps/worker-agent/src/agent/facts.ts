@@ -1,4 +1,10 @@
-import type { BerthEvent, HistoryEvent, WorkerEvent } from '#domain/events/index.js';
+import type {
+  BerthEvent,
+  HistoryEvent,
+  OperatorEvent,
+  PullEvent,
+  WorkerEvent,
+} from '#domain/events/index.js';
 import type { ModelKey, WorkerId } from '#domain/ids.js';
 import type { Appended, EventLog, ExpectedRevision } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
@@ -32,6 +38,16 @@ export class FactWriter {
 
   worker(id: string, event: WorkerEvent, why: Why): Promise<Appended> {
     return this.#append(streams.worker(this.#workerId), id, event, why);
+  }
+
+  /** The end of what an operator asked for. */
+  operator(id: string, event: OperatorEvent, why: Why): Promise<Appended> {
+    return this.#append(streams.operator(this.#workerId), id, event, why);
+  }
+
+  /** A transfer onto this machine. */
+  pull(id: string, event: PullEvent, why: Why): Promise<Appended> {
+    return this.#append(streams.pull(this.#workerId), id, event, why);
   }
 
   history(id: string, modelKey: ModelKey, event: HistoryEvent, why: Why): Promise<Appended> {

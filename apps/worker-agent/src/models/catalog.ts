@@ -46,6 +46,11 @@ export interface Catalog {
   models(): readonly FoundModel[];
   /** Absolute paths of an artifact's files, the first shard first; undefined when it is not there or not whole. */
   filesOf(modelKey: ModelKey, artifact: string): readonly string[] | undefined;
+  /**
+   * Absolute paths of everything that makes up a model in Berth's own folder, whole or not, but for what another model uses
+   * too; undefined when it is not there, or lies elsewhere.
+   */
+  everyFileOf(modelKey: ModelKey): readonly string[] | undefined;
   /** Looks again now; resolves when what was found is in the log, or the log did not take it. */
   rescan(): Promise<void>;
   stop(): Promise<void>;
@@ -113,6 +118,17 @@ class DiskCatalog implements Catalog {
     const scanned = this.found.get(modelKey);
     const complete = scanned?.model.artifacts.find((a) => a.label === artifact)?.complete === true;
     return complete ? scanned.files.get(artifact) : undefined;
+  }
+
+  everyFileOf(modelKey: ModelKey): readonly string[] | undefined {
+    const scanned = this.found.get(modelKey);
+    if (scanned?.model.root !== 'models') return undefined;
+    const pathsOf = ({ files, attached }: ScannedModel) => [
+      ...[...files.values()].flat(),
+      ...attached.values(),
+    ];
+    const others = new Set([...this.found.values()].filter((other) => other !== scanned).flatMap(pathsOf));
+    return [...new Set(pathsOf(scanned))].filter((path) => !others.has(path));
   }
 
   rescan(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { WireDeviceBytes, WireWritten } from './rows.js';
+import type { WireWritten } from './rows.js';
 
 /** What an operator may ask of a worker. */
 export type OperatorActionName =
@@ -27,8 +27,6 @@ export interface OperatorItem {
   readonly state: 'requested' | 'running' | 'done' | 'failed';
   /** A sentence: what came of it, with its figures. */
   readonly result?: string;
-  /** What was seen to be free afterwards; while it is known. */
-  readonly freed?: readonly WireDeviceBytes[];
   readonly requestedAt?: string;
   readonly startedAt?: string;
   readonly endedAt?: string;
