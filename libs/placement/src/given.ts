@@ -37,6 +37,7 @@ export function givenOf(input: PlacementInput): DecisionGiven {
       : {}),
     activity,
     ...(unprojectable.size > 0 ? { unprojectable: [...unprojectable] } : {}),
+    ...(input.evictsNobody ? { unasked: input.ask } : {}),
   };
 }
 

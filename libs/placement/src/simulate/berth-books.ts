@@ -3,17 +3,18 @@ import type { CallEvent } from '#domain/events/call-events.js';
 import type { HistoryEvent } from '#domain/events/history-events.js';
 import type { PlacementDecidedData, WorkerEvent } from '#domain/events/worker-events.js';
 import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
-import { apiId, callId, type DeviceId, type ModelKey, type ResidentId, workerId } from '#domain/ids.js';
-import { placementClassOf } from '#domain/placement-terms.js';
+import { apiId, callId, type ModelKey, type ResidentId, workerId } from '#domain/ids.js';
+import { type DeviceBytes, placementClassOf } from '#domain/placement-terms.js';
 import { evolveWorker } from '#domain/worker/evolve.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { initialWorker } from '#domain/worker/evolve.js';
 import type { BerthFleet } from './berth-fleet.js';
-import { onCard } from './berth-fleet.js';
 import type { CallOutcome, SimCall, SimModel } from './model.js';
 import { recorded } from './recorded.js';
 
 const API = apiId('simulation');
+
+type Written = (stream: string, event: WorkerEvent | HistoryEvent | CallEvent, atMs: number) => void;
 
 /** What the api would know: the folds of the log that the simulated fleet would have written. */
 export class BerthBooks {
@@ -21,11 +22,15 @@ export class BerthBooks {
   readonly #workers: WorkerState[];
   readonly #histories: Map<ModelKey, PairHistory>[];
   #events = 0;
+  readonly #written: Written | undefined;
 
-  constructor(fleet: BerthFleet) {
+  /** @param written told of every event that the fleet would write, by the name of its stream */
+  constructor(fleet: BerthFleet, written?: Written) {
+    this.#written = written;
     this.#workers = [...fleet.workers];
     this.#histories = fleet.histories.map((of) => new Map(of));
-    for (const { modelKey } of fleet.models) this.calls.set(modelKey, initialCalls(modelKey));
+    for (const { modelKey } of fleet.models)
+      this.calls.set(modelKey, fleet.calls?.get(modelKey) ?? initialCalls(modelKey));
   }
 
   worker(box: number): WorkerState {
@@ -57,17 +62,20 @@ export class BerthBooks {
     });
   }
 
-  /** @param bytes what the agent measured on the card */
+  /** What the log says of a worker whatever is placed on it. */
+  outside(box: number, event: WorkerEvent, nowMs: number): void {
+    this.#worker(box, nowMs, event);
+  }
+
+  /** @param byDevice what the agent measured */
   ready(
     box: number,
     data: PlacementDecidedData,
-    deviceId: DeviceId,
-    bytes: number,
+    byDevice: readonly DeviceBytes[],
     seconds: number,
     nowMs: number,
   ): void {
     const at = new Date(nowMs).toISOString();
-    const byDevice = onCard(deviceId, bytes);
     const { contextTokens, slots, kind, devices } = data.contract;
     const memory = { byDevice, hostAnonymousBytes: 0, hostResidentBytes: 0 };
     this.#worker(box, nowMs, {
@@ -116,7 +124,7 @@ export class BerthBooks {
         apiId: API,
         modelKey,
         endpoint: '/v1/chat/completions',
-        background: false,
+        background: call.background ?? false,
         stream: true,
         promptBytes: 4 * call.promptTokens,
         receivedAt: new Date(call.atMs).toISOString(),
@@ -125,7 +133,13 @@ export class BerthBooks {
   }
 
   ended(outcome: CallOutcome, model: SimModel, box: number, id: ResidentId | undefined): void {
-    const { call, startMs = call.atMs, endMs = startMs } = outcome;
+    const { call, startMs = call.atMs, endMs = startMs, firstByteMs = startMs } = outcome;
+    const timings = call.took
+      ? { promptMs: firstByteMs - startMs, decodeMs: endMs - firstByteMs }
+      : {
+          promptMs: call.promptTokens * model.promptMsPerToken,
+          decodeMs: Math.max(0, call.outputTokens - 1) * model.decodeMsPerToken,
+        };
     const iso = (ms: number): string => new Date(ms).toISOString();
     const resident = id && this.worker(box).residents.get(id);
     const readyMs = resident?.readyAt === undefined ? 0 : Date.parse(resident.readyAt);
@@ -140,6 +154,7 @@ export class BerthBooks {
         apiId: API,
         modelKey: model.modelKey,
         outcome: 'completed',
+        ...(id === undefined ? {} : { residentId: id }),
         status: 200,
         attempts: 1,
         stamps: {
@@ -147,14 +162,11 @@ export class BerthBooks {
           queuedAt: iso(call.atMs),
           ...loading,
           forwardedAt: iso(startMs),
-          firstByteAt: iso(outcome.firstByteMs ?? startMs),
+          firstByteAt: iso(firstByteMs),
           finishedAt: iso(endMs),
         },
         tokens: { prompt: call.promptTokens, output: call.outputTokens },
-        timings: {
-          promptMs: call.promptTokens * model.promptMsPerToken,
-          decodeMs: Math.max(0, call.outputTokens - 1) * model.decodeMsPerToken,
-        },
+        timings,
         bytesOut: 4 * call.outputTokens,
       },
     });
@@ -162,17 +174,21 @@ export class BerthBooks {
 
   #worker(box: number, nowMs: number, event: WorkerEvent): void {
     const state = this.worker(box);
+    this.#written?.(`worker-${state.workerId}`, event, nowMs);
     this.#workers[box] = evolveWorker(state, recorded(state.revision + 1, this.#id(), nowMs, event));
   }
 
   #history(box: number, key: ModelKey, nowMs: number, event: HistoryEvent): void {
     const histories = this.#histories[box];
-    const state = histories?.get(key) ?? initialHistory(this.worker(box).workerId, key);
+    const id = this.worker(box).workerId;
+    const state = histories?.get(key) ?? initialHistory(id, key);
+    this.#written?.(`history-${id}~${key}`, event, nowMs);
     histories?.set(key, evolveHistory(state, recorded(state.revision + 1, this.#id(), nowMs, event)));
   }
 
   #call(key: ModelKey, nowMs: number, event: CallEvent): void {
     const state = this.calls.get(key) ?? initialCalls(key);
+    this.#written?.(`calls-${key}`, event, nowMs);
     this.calls.set(key, evolveCalls(state, recorded(state.revision + 1, this.#id(), nowMs, event)));
   }
 

@@ -1,4 +1,6 @@
+import type { CallHistory } from '#domain/calls/call-history.js';
 import type { FoundModel } from '#domain/events/catalog-events.js';
+import type { PlacementDecidedData, WorkerEvent } from '#domain/events/worker-events.js';
 import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
 import { type DeviceId, type ModelKey, RAM, workerId } from '#domain/ids.js';
 import {
@@ -8,7 +10,8 @@ import {
   placementClassOf,
 } from '#domain/placement-terms.js';
 import { initialWorker } from '#domain/worker/evolve.js';
-import type { WorkerState } from '#domain/worker/state.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
+import type { PlacementInput } from '../contract.js';
 import { DEFAULT_MICRO_BATCH } from '../kv.js';
 import { loadSecondsFrom, type Scenario, type SimBox, type SimModel } from './model.js';
 import { recorded } from './recorded.js';
@@ -20,6 +23,40 @@ export interface BerthFleet {
   /** By worker, then by model. */
   readonly histories: readonly ReadonlyMap<ModelKey, PairHistory>[];
   readonly ask: Ask;
+  /** Calls before the first one. */
+  readonly calls?: ReadonlyMap<ModelKey, CallHistory>;
+  /** Residents of the workers' states that are there at the beginning. */
+  readonly there?: readonly ResidentThere[];
+  /** What happens to the workers from outside, in the order of time. */
+  readonly outside?: readonly Outside[];
+  /** Where models and settings differ by worker: undefined for a model that a worker does not have. */
+  readonly terms?: (box: number, model: number) => FleetTerms | undefined;
+  /** Where placements differ in what they take: bytes by device, the load, and how fast a token comes. */
+  readonly takes?: (box: number, data: PlacementDecidedData) => Takes;
+}
+
+export interface FleetTerms extends Pick<PlacementInput, 'model' | 'settings' | 'ask' | 'residentPolicies'> {
+  /** A resident that is idle for longer goes by itself. */
+  readonly idleUnloadSeconds?: number;
+}
+
+export interface Takes {
+  readonly byDevice: readonly DeviceBytes[];
+  readonly seconds?: number;
+  readonly tokenSeconds?: number;
+}
+
+export interface ResidentThere extends Takes {
+  readonly box: number;
+  readonly model: number;
+  readonly resident: Resident;
+}
+
+export interface Outside {
+  readonly atMs: number;
+  readonly box: number;
+  /** A fact about the worker, or the model whose resident ends. */
+  readonly what: { readonly event: WorkerEvent } | { readonly ends: number };
 }
 
 const ENGINE = { kind: 'llama-server', version: '1', build: 'sim' } as const;

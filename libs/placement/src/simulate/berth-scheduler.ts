@@ -7,6 +7,9 @@ import {
   type ResidentId,
   residentId,
 } from '#domain/ids.js';
+import type { DeviceBytes } from '#domain/placement-terms.js';
+import { initialHistory } from '#domain/history/history.js';
+import { type BytesByDevice, sumOf } from '../charges.js';
 import type { PlacementOutcome, ResidentActivity, Ticket } from '../contract.js';
 import { decide } from '../decide.js';
 import { passQueue, type Turn } from '../pass.js';
@@ -15,8 +18,8 @@ import { isOverdue, orderQueue } from '../queue.js';
 import type { EffectiveSettings } from '../settings.js';
 import { chooseWorker, offerOf } from '../workers.js';
 import { BerthBooks, simCallId } from './berth-books.js';
-import type { BerthFleet } from './berth-fleet.js';
-import type { CallOutcome, SimCall } from './model.js';
+import { type BerthFleet, type FleetTerms, onCard, type Outside, type Takes } from './berth-fleet.js';
+import type { CallOutcome, LoadOrder, SimCall } from './model.js';
 import type { Scheduler } from './simulate.js';
 import type { SimResident, World } from './world.js';
 
@@ -27,6 +30,8 @@ export interface BerthSchedulerOptions {
   readonly measured?: (model: number, bytes: number) => number;
   /** Milliseconds of any clock: each decision is timed with it. */
   readonly clock?: () => number;
+  /** Told of every event that the fleet would write to its log. */
+  readonly onEvent?: ConstructorParameters<typeof BerthBooks>[1];
   readonly onDecision?: (decision: {
     readonly outcome: PlacementOutcome;
     readonly ms: number;
@@ -36,7 +41,11 @@ export interface BerthSchedulerOptions {
 
 interface Placed {
   readonly resident: SimResident;
-  readonly data: PlacementDecidedData;
+  readonly residentId: ResidentId;
+  readonly modelKey: ModelKey;
+  readonly byDevice: readonly DeviceBytes[];
+  /** Absent for one that was there at the beginning. */
+  readonly data?: PlacementDecidedData;
 }
 
 /**
@@ -53,11 +62,26 @@ export class BerthScheduler implements Scheduler {
   readonly #changed = new Set<number>();
   #changedAll = false;
   #decisions = 0;
+  readonly #outside: Outside[];
 
   constructor(world: World, options: BerthSchedulerOptions) {
     this.#o = options;
     this.#world = world;
-    this.#books = new BerthBooks(options.fleet);
+    this.#books = new BerthBooks(options.fleet, options.onEvent);
+    for (const { box, model, resident, byDevice, tokenSeconds } of options.fleet.there ?? []) {
+      const there = world.place({
+        box,
+        model,
+        bytes: bytesOf(byDevice),
+        slots: resident.measured?.slots ?? resident.contract.slots,
+        ...(tokenSeconds === undefined ? {} : { tokenSeconds }),
+      });
+      const { residentId, modelKey } = resident;
+      this.#placed.set(there.id, { resident: there, residentId, modelKey, byDevice });
+      this.#byId.set(residentId, there);
+    }
+    this.#outside = [...(options.fleet.outside ?? [])];
+    for (const { atMs } of this.#outside) world.wakeAt(atMs);
   }
 
   arrived(call: SimCall): void {
@@ -66,34 +90,31 @@ export class BerthScheduler implements Scheduler {
   }
 
   loadStarted(resident: SimResident): void {
-    const placed = this.#placed.get(resident.id);
-    if (placed) this.#books.loadStarted(resident.box, placed.data, this.#world.nowMs);
+    const data = this.#placed.get(resident.id)?.data;
+    if (data) this.#books.loadStarted(resident.box, data, this.#world.nowMs);
   }
 
   ready(resident: SimResident, seconds: number): void {
     this.#changedAll = true;
     const placed = this.#placed.get(resident.id);
-    const [entry] = resident.bytes;
-    if (!placed || !entry) return;
-    const [deviceId, bytes] = entry;
-    const measured = this.#o.measured?.(resident.model, bytes) ?? bytes;
-    this.#books.ready(resident.box, placed.data, deviceId, measured, seconds, this.#world.nowMs);
+    if (placed?.data)
+      this.#books.ready(resident.box, placed.data, placed.byDevice, seconds, this.#world.nowMs);
   }
 
   loadFailed(resident: SimResident, seconds: number): void {
     this.#changedAll = true;
     const placed = this.#forget(resident);
-    if (placed) this.#books.loadFailed(resident.box, placed.data, seconds, this.#world.nowMs);
+    if (placed?.data) this.#books.loadFailed(resident.box, placed.data, seconds, this.#world.nowMs);
   }
 
   gone(resident: SimResident): void {
     this.#changedAll = true;
     const placed = this.#forget(resident);
-    if (placed) this.#books.gone(resident.box, placed.data.residentId, this.#world.nowMs);
+    if (placed) this.#books.gone(resident.box, placed.residentId, this.#world.nowMs);
   }
 
   ended(outcome: CallOutcome, resident: SimResident): void {
-    const id = this.#placed.get(resident.id)?.data.residentId;
+    const id = this.#placed.get(resident.id)?.residentId;
     this.#books.ended(outcome, this.#world.model(outcome.call.model), resident.box, id);
     this.#changed.add(outcome.call.model);
     if (this.#world.isIdle(resident)) this.#changedAll = true;
@@ -101,7 +122,9 @@ export class BerthScheduler implements Scheduler {
 
   step(world: World): number | undefined {
     const { settings } = this.#o;
-    if (world.waiting.size === 0) return undefined;
+    this.#takeOutside();
+    const idleMs = this.#unloadIdle();
+    if (world.waiting.size === 0) return idleMs;
     const overdueAt = this.#nextDeadline();
     if (overdueAt.passed) this.#changedAll = true;
     while (this.#changedAll || this.#changed.size > 0) {
@@ -111,7 +134,41 @@ export class BerthScheduler implements Scheduler {
       this.#changed.clear();
       this.#pass(this.#ordered(settings), all ? undefined : models);
     }
-    return this.#nextDeadline().nextMs;
+    const { nextMs } = this.#nextDeadline();
+    return idleMs === undefined ? nextMs : Math.min(idleMs, nextMs ?? Infinity);
+  }
+
+  #takeOutside(): void {
+    const { nowMs } = this.#world;
+    for (let next = this.#outside[0]; next && next.atMs <= nowMs; next = this.#outside[0]) {
+      this.#outside.shift();
+      this.#changedAll = true;
+      const { box, what } = next;
+      if ('event' in what) this.#books.outside(box, what.event, nowMs);
+      else
+        for (const { resident } of [...this.#placed.values()])
+          if (resident.box === box && resident.model === what.ends) this.#end(resident);
+    }
+  }
+
+  #end(resident: SimResident): void {
+    if (resident.phase === 'ready' && !resident.leaving) this.#world.evict(resident);
+  }
+
+  /** @returns when the next resident will have been idle for as long as it may */
+  #unloadIdle(): number | undefined {
+    const { terms } = this.#o.fleet;
+    if (!terms) return undefined;
+    let nextMs: number | undefined;
+    for (const { resident } of [...this.#placed.values()]) {
+      if (resident.phase !== 'ready' || resident.leaving || !this.#world.isIdle(resident)) continue;
+      const seconds = terms(resident.box, resident.model)?.idleUnloadSeconds;
+      if (seconds === undefined) continue;
+      const at = resident.usedMs + seconds * 1000;
+      if (at <= this.#world.nowMs) this.#end(resident);
+      else nextMs = Math.min(at, nextMs ?? Infinity);
+    }
+    return nextMs;
   }
 
   /** Times at which tickets become overdue or have waited as long as they may. */
@@ -206,10 +263,12 @@ export class BerthScheduler implements Scheduler {
   }
 
   #decide(call: SimCall, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome | undefined {
-    const outcomes = this.#o.fleet.workers.map((_, box) => ({
-      box,
-      outcome: this.#decideOn(box, call, ticket, queue),
-    }));
+    const outcomes = this.#o.fleet.workers.flatMap((_, box) => {
+      const terms = this.#terms(box, call.model);
+      return terms ? [{ box, outcome: this.#decideOn(box, terms, ticket, queue) }] : [];
+    });
+    const there = outcomes.find(({ outcome }) => outcome.kind === 'reuse' || outcome.kind === 'join');
+    if (there) return there.outcome;
     const offers = outcomes.flatMap(({ box, outcome }) => {
       if (outcome.kind !== 'decided') return [];
       const { data } = outcome;
@@ -222,32 +281,41 @@ export class BerthScheduler implements Scheduler {
       return best.outcome;
     }
     const other = outcomes.find(({ outcome }) => outcome.kind !== 'refused') ?? outcomes[0];
+    if (!other) this.#world.refuse(call, 'model_not_found');
     if (other?.outcome.kind === 'refused') this.#world.refuse(call, other.outcome.data.code);
     return other?.outcome;
   }
 
-  #decideOn(box: number, call: SimCall, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome {
-    const { fleet, settings, clock, onDecision } = this.#o;
+  #terms(box: number, model: number): FleetTerms | undefined {
+    const { fleet, settings } = this.#o;
+    if (fleet.terms) return fleet.terms(box, model);
+    const found = fleet.models[model];
+    return found && { model: found, settings, ask: fleet.ask };
+  }
+
+  #decideOn(box: number, terms: FleetTerms, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome {
+    const { clock, onDecision } = this.#o;
     const { nowMs } = this.#world;
-    const model = fleet.models[call.model];
-    const history = this.#books.histories(box).get(ticket.modelKey);
-    if (!model || !history) throw new Error(`${ticket.modelKey} is not in the fleet`);
+    const worker = this.#books.worker(box);
+    const history =
+      this.#books.histories(box).get(ticket.modelKey) ?? initialHistory(worker.workerId, ticket.modelKey);
     const id = (this.#decisions += 1);
     const before = clock?.() ?? 0;
     const outcome = decide({
-      worker: this.#books.worker(box),
-      model,
+      worker,
+      ...terms,
       history,
       otherHistories: this.#books.histories(box),
       calls: this.#books.calls,
       activity: this.#activity(box),
-      settings,
-      ask: fleet.ask,
       cause: { kind: 'call', callId: ticket.callId },
       ticket,
       queue,
       unprojectable: NOTHING_PROJECTS,
-      basedOn: [],
+      basedOn: [
+        { stream: `worker-${worker.workerId}`, revision: worker.revision },
+        { stream: `history-${worker.workerId}~${ticket.modelKey}`, revision: history.revision },
+      ],
       decisionId: decisionId(`d${id}`),
       residentId: residentId(`r${id}`),
       nowMs,
@@ -258,38 +326,52 @@ export class BerthScheduler implements Scheduler {
 
   #place(box: number, model: number, data: PlacementDecidedData): void {
     const { nowMs } = this.#world;
-    const [device] = data.devices;
-    if (device === undefined) throw new Error('a modelled load is on a card');
     this.#books.decided(box, data, nowMs);
     const victims = data.victims.flatMap((v) => this.#byId.get(v.residentId)?.id ?? []);
-    const bytes = new Map<DeviceId, number>([[device, this.#world.model(model).cardBytes]]);
+    const { bytes, byDevice, ...rest } = this.#takes(box, model, data);
     // Known before the world begins with it: a load without victims starts at once.
-    const order = { box, model, bytes, slots: data.contract.slots, victims };
+    const order = { box, model, bytes, slots: data.contract.slots, victims, ...rest };
     this.#world.load(order, (resident) => {
-      this.#placed.set(resident.id, { resident, data });
-      this.#byId.set(data.residentId, resident);
+      const { residentId, modelKey } = data;
+      this.#placed.set(resident.id, { resident, residentId, modelKey, byDevice, data });
+      this.#byId.set(residentId, resident);
     });
+  }
+
+  #takes(box: number, model: number, data: PlacementDecidedData): Takes & Pick<LoadOrder, 'bytes'> {
+    const { fleet, measured } = this.#o;
+    if (fleet.takes) {
+      const takes = fleet.takes(box, data);
+      return { ...takes, bytes: bytesOf(takes.byDevice) };
+    }
+    const [device] = data.devices;
+    if (device === undefined) throw new Error('a modelled load is on a card');
+    const { cardBytes } = this.#world.model(model);
+    return {
+      bytes: new Map([[device, cardBytes]]),
+      byDevice: onCard(device, measured?.(model, cardBytes) ?? cardBytes),
+    };
   }
 
   #forget(resident: SimResident): Placed | undefined {
     const placed = this.#placed.get(resident.id);
     this.#placed.delete(resident.id);
-    if (placed) this.#byId.delete(placed.data.residentId);
+    if (placed) this.#byId.delete(placed.residentId);
     return placed;
   }
 
   #activity(box: number, only?: ModelKey): ReadonlyMap<ResidentId, ResidentActivity> {
     const all = new Map<ResidentId, ResidentActivity>();
     const { nowMs } = this.#world;
-    for (const { resident, data } of this.#placed.values()) {
-      if (resident.box !== box || (only !== undefined && data.modelKey !== only)) continue;
+    for (const { resident, residentId, modelKey } of this.#placed.values()) {
+      if (resident.box !== box || (only !== undefined && modelKey !== only)) continue;
       if (resident.phase !== 'ready') continue;
       const ongoing = [...resident.running].map((call) => ({
         startedAtMs: this.#world.beganMs(call) ?? nowMs,
         promptTokens: call.promptTokens,
       }));
-      const free = freeInSeconds(this.#books.calls.get(data.modelKey), ongoing, nowMs);
-      all.set(data.residentId, {
+      const free = freeInSeconds(this.#books.calls.get(modelKey), ongoing, nowMs);
+      all.set(residentId, {
         callsInFlight: resident.running.size,
         ...(resident.running.size === 0 ? { lastCallEndedAtMs: resident.usedMs } : {}),
         ...(free === undefined ? {} : { freeInSeconds: free }),
@@ -304,8 +386,9 @@ export class BerthScheduler implements Scheduler {
       modelKey: this.#key(call.model),
       arrivedAtMs: call.atMs,
       arrival: call.index,
-      background: false,
-      promptTokens: call.promptTokens,
+      background: call.background ?? false,
+      promptTokens: call.estimatedTokens ?? call.promptTokens,
+      ...(call.maxTokens === undefined ? {} : { maxTokens: call.maxTokens }),
       ...(call.group === undefined ? {} : { group: call.group }),
     };
   }
@@ -314,6 +397,11 @@ export class BerthScheduler implements Scheduler {
     return this.#world.model(model).modelKey;
   }
 }
+
+const bytesOf = (byDevice: readonly DeviceBytes[]): BytesByDevice =>
+  new Map(
+    byDevice.map((on): [DeviceId, number] => [on.deviceId, sumOf(on)]).filter(([, bytes]) => bytes > 0),
+  );
 
 /** No engine is there to be asked for what a plan would take. */
 const NOTHING_PROJECTS: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true });

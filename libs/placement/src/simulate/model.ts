@@ -30,6 +30,20 @@ export interface SimCall {
   readonly promptTokens: number;
   readonly outputTokens: number;
   readonly group?: string;
+  /** Of the prompt, before it was counted; absent: it is known exactly. */
+  readonly estimatedTokens?: number;
+  readonly maxTokens?: number;
+  readonly background?: boolean;
+  /** What it really took, where that is known; else the rates of its model hold. */
+  readonly took?: CallTook;
+}
+
+/** Milliseconds from the beginning of the prompt, as measured on a real engine. */
+export interface CallTook {
+  readonly firstByteMs: number;
+  readonly totalMs: number;
+  /** Of the placement that it was measured on; another one is slower or faster by the ratio of the two. */
+  readonly tokenSeconds?: number;
 }
 
 /** Seconds of a load = start + bytes ÷ rate, by where the file is read from. */
@@ -81,4 +95,8 @@ export interface LoadOrder {
   readonly slots: number;
   /** Ids of residents that must be gone first. */
   readonly victims: readonly number[];
+  /** How long it takes, where loads of it were measured; else the load model of the scenario holds. */
+  readonly seconds?: number;
+  /** Seconds per output token of this placement, where they can be told. */
+  readonly tokenSeconds?: number;
 }

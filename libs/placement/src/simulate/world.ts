@@ -18,6 +18,8 @@ export interface SimResident {
   readonly model: number;
   readonly bytes: BytesByDevice;
   readonly slots: number;
+  readonly seconds: number | undefined;
+  readonly tokenSeconds: number | undefined;
   readonly orderedMs: number;
   phase: 'planned' | 'loading' | 'ready' | 'gone';
   leaving: boolean;
@@ -132,14 +134,38 @@ export class World {
     return resident.running.size === 0 && resident.queued.length === 0;
   }
 
+  /** A resident that is there and ready from the beginning. */
+  place(order: Omit<LoadOrder, 'victims'>): SimResident {
+    const resident = this.#resident({ ...order, victims: [] });
+    resident.phase = 'ready';
+    resident.readyMs = this.nowMs;
+    this.#take(resident, 1);
+    return resident;
+  }
+
   /** @param known told of the resident before the load begins */
   load(order: LoadOrder, known: (resident: SimResident) => void = () => undefined): SimResident {
+    const resident = this.#resident(order);
+    known(resident);
+    for (const id of order.victims) {
+      const victim = this.residents.get(id);
+      if (victim?.phase !== 'ready') throw new Error(`victim ${id} is not ready`);
+      victim.leaving = true;
+    }
+    for (const id of order.victims) this.#goIfIdle(id);
+    this.#enqueueLoad(resident);
+    return resident;
+  }
+
+  #resident(order: LoadOrder): SimResident {
     const resident: SimResident = {
       id: this.#nextId++,
       box: order.box,
       model: order.model,
       bytes: order.bytes,
       slots: order.slots,
+      seconds: order.seconds,
+      tokenSeconds: order.tokenSeconds,
       orderedMs: this.nowMs,
       phase: 'planned',
       leaving: false,
@@ -150,14 +176,6 @@ export class World {
       waitsFor: new Set(order.victims),
     };
     this.residents.set(resident.id, resident);
-    known(resident);
-    for (const id of order.victims) {
-      const victim = this.residents.get(id);
-      if (victim?.phase !== 'ready') throw new Error(`victim ${id} is not ready`);
-      victim.leaving = true;
-    }
-    for (const id of order.victims) this.#goIfIdle(id);
-    this.#enqueueLoad(resident);
     return resident;
   }
 
@@ -211,9 +229,8 @@ export class World {
       resident.usedMs = this.nowMs;
       this.#began.set(call.index, this.nowMs);
       this.#listener.began?.(call, resident);
-      const model = this.model(call.model);
-      const serviceMs = promptMs(model, call) + call.outputTokens * model.decodeMsPerToken;
-      this.#timeline.add(this.nowMs + Math.max(1, Math.round(serviceMs)), { kind: 'end', call, resident });
+      const { totalMs } = serviceOf(this.model(call.model), call, resident);
+      this.#timeline.add(this.nowMs + Math.max(1, Math.round(totalMs)), { kind: 'end', call, resident });
     }
   }
 
@@ -223,8 +240,7 @@ export class World {
     this.#open -= 1;
     const startMs = this.#began.get(call.index) ?? call.atMs;
     this.#began.delete(call.index);
-    const model = this.model(call.model);
-    const firstMs = promptMs(model, call) + model.decodeMsPerToken;
+    const firstMs = serviceOf(this.model(call.model), call, resident).firstByteMs;
     const firstByteMs = Math.min(this.nowMs, startMs + Math.round(firstMs));
     const outcome = { call, startMs, firstByteMs, endMs: this.nowMs };
     this.outcomes.push(outcome);
@@ -265,7 +281,8 @@ export class World {
     const nth = this.#loadsOf[resident.model] ?? 0;
     this.#loadsOf[resident.model] = nth + 1;
     const { load } = this.scenario;
-    const seconds = loadSecondsFrom(load, from, fileBytes) * load.noise(resident.model, nth);
+    const seconds =
+      (resident.seconds ?? loadSecondsFrom(load, from, fileBytes)) * load.noise(resident.model, nth);
     const failed = [...resident.bytes].some(([deviceId, bytes]) => bytes > this.freeBytes(box, deviceId));
     if (!failed) this.#take(resident, 1);
     const outcome: LoadOutcome = {
@@ -312,4 +329,20 @@ export class World {
   }
 }
 
-const promptMs = (model: SimModel, call: SimCall): number => call.promptTokens * model.promptMsPerToken;
+/** From the beginning of the prompt to the first byte and to the end of the output. */
+export function serviceOf(
+  model: SimModel,
+  call: SimCall,
+  resident?: Pick<SimResident, 'tokenSeconds'>,
+): { readonly firstByteMs: number; readonly totalMs: number } {
+  const { took } = call;
+  if (took) {
+    const ratio = took.tokenSeconds && resident?.tokenSeconds ? resident.tokenSeconds / took.tokenSeconds : 1;
+    return { firstByteMs: took.firstByteMs * ratio, totalMs: took.totalMs * ratio };
+  }
+  const promptMs = call.promptTokens * model.promptMsPerToken;
+  return {
+    firstByteMs: promptMs + model.decodeMsPerToken,
+    totalMs: promptMs + call.outputTokens * model.decodeMsPerToken,
+  };
+}

@@ -88,6 +88,17 @@ export class SeenCalls {
     return of.history;
   }
 
+  /** What had happened by a time, whatever was asked before. Folded anew: not for every call. */
+  historyUntil(key: ModelKey, ms: number): CallHistory {
+    let history = initialCalls(key);
+    const events = this.#models.get(key)?.events ?? [];
+    for (const { atMs, event } of [...events].sort((a, b) => a.atMs - b.atMs)) {
+      if (atMs > ms) break;
+      history = evolveCalls(history, recorded(history.revision + 1, '', atMs, event));
+    }
+    return history;
+  }
+
   /** How busy a resident was, from the stamps of its calls: to the millisecond what the api knew, or nearly so. */
   activityAt(id: ResidentId, nowMs: number): ResidentActivity | undefined {
     const calls = this.#byResident.get(id);
