@@ -37,7 +37,6 @@ export function givenOf(input: PlacementInput): DecisionGiven {
       : {}),
     activity,
     ...(unprojectable.size > 0 ? { unprojectable: [...unprojectable] } : {}),
-    ...(input.evictsNobody ? { unasked: input.ask } : {}),
   };
 }
 

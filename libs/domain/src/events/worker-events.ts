@@ -97,8 +97,6 @@ export interface DecisionGiven {
   }[];
   /** Keys of the classes that the engine could not project. */
   readonly unprojectable?: readonly string[];
-  /** For what no call asked for, which takes only free room: the ask that led to the plan. */
-  readonly unasked?: Ask;
 }
 
 /** What a decision, a refusal and `berth explain` share. */

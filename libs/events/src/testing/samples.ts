@@ -71,7 +71,6 @@ const working = {
     call: { arrivedAt: at, promptTokens: 12, maxTokens: 64, background: true },
     activity: [{ residentId: victim, calls: 1, lastEndedAt: at, freeInSeconds: 2.5 }],
     unprojectable: ['Q4_K_M|ram'],
-    unasked: ask,
   },
 } as const;
 const found = {
