@@ -21,6 +21,19 @@ export interface Placed {
   readonly decisionId: ReturnType<typeof decisionId>;
 }
 
+interface AgentOver {
+  readonly execArgv?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+interface DecideOver {
+  readonly victims?: readonly Placed[];
+  readonly contextTokens?: number;
+  readonly artifact?: string;
+  readonly needBytes?: number;
+  readonly validForMs?: number;
+}
+
 /** The agent alone, in a process of its own, over a real log and with real engines; the test decides as an api would. */
 export class AgentStand {
   readonly home = tempFolder();
@@ -29,6 +42,9 @@ export class AgentStand {
   agent!: ChildProcess;
   worker!: WorkerId;
   #build = '';
+
+  /** @param env what every agent of the stand sees beside the usual. */
+  constructor(private readonly env: Readonly<Record<string, string>> = {}) {}
 
   async start(models: NonNullable<StackOptions['models']>): Promise<this> {
     mkdirSync(join(this.home, 'models'), { recursive: true });
@@ -41,24 +57,32 @@ export class AgentStand {
     return this;
   }
 
-  async startAgent(execArgv: readonly string[] = []): Promise<void> {
-    const models = join(this.home, 'models');
-    this.agent = fork(join(packageRoot(), 'dist/apps/worker-agent/src/main.js'), [], {
+  async startAgent(over: AgentOver = {}): Promise<void> {
+    const { agent, worker } = await this.forkAgent(over);
+    this.agent = agent;
+    this.worker = worker;
+  }
+
+  /** An agent that is not the stand's: the caller ends it. */
+  async forkAgent(over: AgentOver = {}): Promise<{ agent: ChildProcess; worker: WorkerId }> {
+    const agent = fork(join(packageRoot(), 'dist/apps/worker-agent/src/main.js'), [], {
       env: {
         ...cleanEnv(this.home),
         BERTH_HOME: this.home,
-        BERTH_MODELS: models,
+        BERTH_MODELS: join(this.home, 'models'),
         EVENTSTORE_URL: this.node.url,
+        ...this.env,
+        ...over.env,
       },
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      execArgv: [...execArgv],
+      execArgv: [...(over.execArgv ?? [])],
     });
-    const [message] = (await once(this.agent, 'message')) as [
+    const [message] = (await once(agent, 'message')) as [
       { berth: string; message?: string; details: { workerId: WorkerId } },
     ];
     if (message.berth !== 'ready')
       throw new Error(`the agent did not start: ${String(message.message)} ${logsOf(this.home)}`);
-    this.worker = message.details.workerId;
+    return { agent, worker: message.details.workerId };
   }
 
   /** In order (SIGTERM), or as a power cut would (SIGKILL). */
@@ -120,18 +144,16 @@ export class AgentStand {
     );
   }
 
-  async decide(
-    model: string,
-    over: { victims?: readonly Placed[]; contextTokens?: number } = {},
-  ): Promise<Placed> {
+  async decide(model: string, over: DecideOver = {}): Promise<Placed> {
     const placed: Placed = { residentId: residentId(newId()), decisionId: decisionId(newId()) };
     const data = aDecision(model, {
       ...placed,
+      artifact: over.artifact ?? 'F16',
       contract: aContract({
         engine: { kind: 'built-in', build: this.#build },
         contextTokens: over.contextTokens ?? 2048,
       }),
-      need: [{ deviceId: RAM, term: 'weights', bytes: MIB, basis: 'header' }],
+      need: [{ deviceId: RAM, term: 'weights', bytes: over.needBytes ?? MIB, basis: 'header' }],
       room: [{ deviceId: RAM, bytes: 100 * GIB }],
       victims: (over.victims ?? []).map((v) => ({
         residentId: v.residentId,
@@ -140,7 +162,7 @@ export class AgentStand {
         frees: [],
       })),
       now: new Date().toISOString(),
-      validUntil: new Date(Date.now() + 60_000).toISOString(),
+      validUntil: new Date(Date.now() + (over.validForMs ?? 60_000)).toISOString(),
     });
     const cause = { correlationId: placed.decisionId, causationId: placed.decisionId };
     const event: WorkerEvent = { type: 'PlacementDecided', data };

@@ -161,7 +161,7 @@ describe('an agent that meets with faults', () => {
        globalThis.Date = new Proxy(RealDate, { construct: (D, a) => a.length ? new D(...a) : new D(Date.now()) });
        process.on('message', (m) => { if (m && m.clockMs !== undefined) { offsetMs = m.clockMs; process.send({ clock: m.clockMs }); } });`,
     );
-    await stand.startAgent([`--import=file://${shim}`]);
+    await stand.startAgent({ execArgv: [`--import=file://${shim}`] });
     const set = (clockMs: number) =>
       new Promise<void>((resolve) => {
         stand.agent.once('message', () => resolve());

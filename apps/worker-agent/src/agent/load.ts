@@ -44,16 +44,17 @@ export class Loader {
       await this.#failed(data, files ? 'incompatible-engine' : 'bad-artifact', message, '', 0, why);
       return;
     }
+    // From now on it loads: when it is told to end, or goes before the log has taken its start, that is a failed load too.
+    this.#aborts.set(residentId, new AbortController());
     let engine: RunningEngine;
     try {
       engine = await driver.launch({ residentId, modelKey, artifact, files, contract });
     } catch (error) {
+      this.#aborts.delete(residentId);
       const failure = asFailure(error);
       await this.#failed(data, failure.failureClass, failure.message, failure.logTail, seconds(started), why);
       return;
     }
-    // From now on it loads: when it goes before the log has taken its start, that is a failed load too.
-    this.#aborts.set(residentId, new AbortController());
     this.#watch(engine);
     await this.#o.facts.worker(
       derivedId('LoadStarted', residentId),

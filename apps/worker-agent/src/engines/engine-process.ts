@@ -4,13 +4,18 @@ import type { EngineKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import type { EngineExit, EngineStateFile, LoadProgress, ReadyFacts, RunningEngine } from '../ports.js';
 import type { EngineDialect } from './engine-dialect.js';
-import { killFamily } from './engine-family.js';
+import { killFamily, markedProcesses } from './engine-family.js';
 import type { EngineFolder } from './engine-folder.js';
 import { filesNow, type FilesNow } from './file-identity.js';
 import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
+import { listenerOf, saysPortIsTaken } from './port.js';
 import { awaitReady, type Timing } from './readiness.js';
 
 const POLL_GONE_MS = 100;
+const POLL_BOUND_MS = 10;
+/** A busy machine takes seconds to start a program. */
+const BIND_MS = 15_000;
+const UNTOLD_MS = 1000;
 const OWN_WAY_MS = 2000;
 const CUT_LOG_EVERY_MS = 30_000;
 /** A killed process is gone within milliseconds; one that the kernel holds is not waited for without end. */
@@ -67,6 +72,26 @@ export class EngineProcess implements RunningEngine {
     return this.state.arguments;
   }
 
+  /**
+   * Whether it came to listen on its port. `taken`: it ended, saying that another has it. `unknown`: it ended for
+   * another reason, or it cannot be told; `ready` tells more.
+   */
+  async bound(): Promise<'bound' | 'taken' | 'unknown'> {
+    const startedMs = performance.now();
+    const patienceMs = Math.min(BIND_MS, this.timing.stallMs);
+    for (;;) {
+      if (this.#gone)
+        return saysPortIsTaken(readLogStart(this.folder.logFile(this.residentId))) ? 'taken' : 'unknown';
+      const passedMs = performance.now() - startedMs;
+      const listener = listenerOf(this.port, [this.pid]);
+      if (listener === 'itself' || (listener === 'another' && this.#familyListens())) return 'bound';
+      // Where the system does not tell who listens, one that cannot have its port is given a moment to end.
+      if (passedMs > (listener === undefined ? Math.min(UNTOLD_MS, patienceMs) : patienceMs))
+        return 'unknown';
+      await Promise.race([this.exited, new Promise((resolve) => setTimeout(resolve, POLL_BOUND_MS))]);
+    }
+  }
+
   async ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts> {
     try {
       return await awaitReady({
@@ -119,6 +144,17 @@ export class EngineProcess implements RunningEngine {
     if (this.#gone === undefined) signalGroup(this.pid, 'SIGTERM');
     if (!(await this.#isGoneWithin(this.timing.killAfterMs))) signalGroup(this.pid, 'SIGKILL');
     await this.exited;
+  }
+
+  /** An engine may be started through a script, and listen in a process of its own. */
+  #familyListens(): boolean {
+    const family = markedProcesses(this.folder.path).filter((one) => one.residentId === this.residentId);
+    return (
+      listenerOf(
+        this.port,
+        family.map(({ pid }) => pid),
+      ) === 'itself'
+    );
   }
 
   /**

@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 
 /** What an engine may see of our environment: where programs and libraries are, locale, and accelerators. */
@@ -81,19 +80,4 @@ export function isExecutable(file: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** A port of loopback that is free now. Another may take it before the engine does: then the engine exits and says so. */
-export function freeLoopbackPort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => {
-        if (typeof address === 'object' && address) resolve(address.port);
-        else reject(new Error('The system gave no port.'));
-      });
-    });
-  });
 }

@@ -181,6 +181,24 @@ function impatient(binary: string, timing: Timing) {
 }
 
 describe('an engine that misbehaves', () => {
+  it('is started on another port when it says that it could not have its own', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    const listen = `exec "${process.execPath}" -e 'const p = process.argv[process.argv.indexOf("--port") + 1]; require("net").createServer(() => {}).listen(Number(p), "127.0.0.1")' -- "$@"`;
+    program(
+      binary,
+      serverScript(
+        PRESENT_HELP,
+        `[ -e "$0.once" ] || { touch "$0.once"; echo "srv start: couldn't bind HTTP server socket" >&2; exit 1; }; ${listen}`,
+      ),
+    );
+    const driver = impatient(binary, { stallMs: 10_000, killAfterMs: 2000 });
+    const engine = await driver.launch(bench.plan(file));
+    expect(existsSync(`${binary}.once`)).toBe(true);
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(true);
+    await engine.stop();
+  });
+
   it('is stalled when it takes the question for its health and never answers', async () => {
     const { file } = await bench.model('chat-a');
     const binary = path('llama-server');
