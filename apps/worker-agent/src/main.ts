@@ -20,6 +20,7 @@ import { RunningEngines } from './agent/engines.js';
 import { Evictor } from './agent/evict.js';
 import { Executor } from './agent/executor.js';
 import { FactWriter } from './agent/facts.js';
+import { FreedMemory } from './agent/freed.js';
 import { Loader } from './agent/load.js';
 import { project } from './agent/project.js';
 import { startReadings } from './agent/readings.js';
@@ -119,7 +120,8 @@ async function start(): Promise<Running> {
     onProject: (request) => project(request, { workerId, engines, facts, filesOf }),
     log,
   });
-  const evictor = new Evictor(engines, line, facts, log);
+  const freed = new FreedMemory(log);
+  const evictor = new Evictor(engines, line, facts, log, freed);
   const loader = new Loader({
     engines,
     line,
@@ -165,7 +167,7 @@ async function start(): Promise<Running> {
   await adoptEngines(executor.state, { home: config.home, engines, loader, facts, log });
   const adopted = engines.all().length;
   const kept = new ReadingsLog(events, workerId, log);
-  const readings = startReadings({ state: () => executor.state, engines, line, facts, log, gpus, kept });
+  const readings = startReadings({ state: () => executor.state, engines, line, facts, log, gpus, kept, freed });
   const bandwidth = watchBandwidth(() => executor.state, facts, log);
   await readings.first;
 

@@ -6,6 +6,7 @@ import type { Logger } from '#runtime/logger.js';
 import type { AgentLine } from '../line/line.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter, Why } from './facts.js';
+import { FreedMemory } from './freed.js';
 
 export interface EvictOptions {
   readonly reason: EvictionReason;
@@ -32,7 +33,16 @@ export class Evictor {
   #latest = Number.POSITIVE_INFINITY;
   readonly #hurried = new Set<() => void>();
 
-  constructor(engines: RunningEngines, line: AgentLine, facts: FactWriter, log: Logger) {
+  readonly #freed: FreedMemory;
+
+  constructor(
+    engines: RunningEngines,
+    line: AgentLine,
+    facts: FactWriter,
+    log: Logger,
+    freed: FreedMemory = new FreedMemory(log),
+  ) {
+    this.#freed = freed;
     this.#engines = engines;
     this.#line = line;
     this.#facts = facts;
@@ -64,6 +74,7 @@ export class Evictor {
     if (decisionId === undefined) this.#line.broadcast({ drainAsked: { residentId: id } });
 
     const engine = this.#engines.get(id);
+    let freed: Awaited<ReturnType<FreedMemory['around']>> | undefined;
     if (engine) {
       const drained = await this.#drained(id, since, started + options.deadlineMs);
       if (!drained) {
@@ -80,7 +91,7 @@ export class Evictor {
         return false;
       }
       try {
-        await this.#engines.stop(id);
+        freed = await this.#freed.around(resident, engine.pid, () => this.#engines.stop(id));
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         this.#log.error({ residentId: id, reason: message }, 'an engine would not stop');
@@ -98,7 +109,7 @@ export class Evictor {
       derivedId('ResidentEvicted', id),
       {
         type: 'ResidentEvicted',
-        data: { ...named, freed: heldBytes(resident), seconds: passedSeconds() },
+        data: { ...named, freed: freed ?? heldBytes(resident), seconds: passedSeconds() },
       },
       why,
     );

@@ -14,6 +14,7 @@ import type { AgentLine } from '../line/line.js';
 import type { ReadingsLog } from '../line/readings-log.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter } from './facts.js';
+import type { FreedMemory } from './freed.js';
 
 const EVERY_MS = 1000;
 /** An event names at most so many foreign processes. */
@@ -29,6 +30,8 @@ export interface ReadingsOptions {
   readonly gpus: readonly GpuReading[];
   /** Where readings are kept for an hour. */
   readonly kept: ReadingsLog;
+  /** Waits for memory of engines that are gone, and is told what the drivers say. */
+  readonly freed?: FreedMemory;
 }
 
 /** A device as the line carries it: a figure that is not known is 0 and said to be unknown. */
@@ -59,7 +62,10 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     (watch?.latest() ?? []).map((gpu) => {
       const { deviceId, totalBytes } = gpu.device;
       const { usedBytes } = gpu;
-      const ours = usedBytes === undefined ? 0 : heldOn(gpu, owners, o.state());
+      const ours =
+        usedBytes === undefined
+          ? 0
+          : heldOn(gpu, (pid) => owners.has(pid) || o.freed?.isLeaving(pid) === true, o.state());
       const line = {
         deviceId,
         totalBytes,
@@ -133,6 +139,19 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     );
   };
 
+  o.freed?.attach({
+    familyOf: (enginePid) => [...owners].flatMap(([pid, engine]) => (engine === enginePid ? [pid] : [])),
+    heldBy: (pids) =>
+      (watch?.latest() ?? []).flatMap(({ device: { deviceId }, processes }) => {
+        const ours = processes?.filter(({ pid }) => pids.includes(pid)) ?? [];
+        if (ours.length === 0) return [];
+        const told = ours.every(({ bytes }) => bytes !== undefined);
+        return [{ deviceId, ...(told ? { bytes: ours.reduce((sum, p) => sum + (p.bytes ?? 0), 0) } : {}) }];
+      }),
+    usedBytes: (deviceId) => watch?.latest().find(({ device }) => device.deviceId === deviceId)?.usedBytes,
+    since: (deviceId, momentMs) => watch?.since(deviceId, momentMs) ?? {},
+  });
+
   const loop = async (): Promise<void> => {
     try {
       await read();
@@ -165,8 +184,8 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
 }
 
 /** What our processes hold on a device, as the driver says; what residents were measured to hold where it does not. */
-function heldOn(gpu: GpuReading, owners: ReadonlyMap<number, number>, state: WorkerState): number {
-  const ours = gpu.processes?.filter(({ pid }) => owners.has(pid)) ?? [];
+function heldOn(gpu: GpuReading, isOurs: (pid: number) => boolean, state: WorkerState): number {
+  const ours = gpu.processes?.filter(({ pid }) => isOurs(pid)) ?? [];
   if (ours.length > 0 && ours.every(({ bytes }) => bytes !== undefined)) {
     return ours.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
   }

@@ -66,6 +66,20 @@ export class GpuWatch {
     });
   }
 
+  /** What was heard of a device after a moment, on the clock that was given. */
+  since(deviceId: string, momentMs: number): { usedBytes?: number; pids?: ReadonlySet<number> } {
+    const heard = [this.memory, this.details].flatMap((map) => {
+      const dated = map.get(deviceId);
+      return dated === undefined || dated.atMs <= momentMs ? [] : [dated.reading];
+    });
+    const usedBytes = heard.find((reading) => reading.usedBytes !== undefined)?.usedBytes;
+    const processes = heard.find((reading) => reading.processes !== undefined)?.processes;
+    return {
+      ...(usedBytes === undefined ? {} : { usedBytes }),
+      ...(processes === undefined ? {} : { pids: new Set(processes.map(({ pid }) => pid)) }),
+    };
+  }
+
   stop(): void {
     this.stopped = true;
     clearTimeout(this.timer);
