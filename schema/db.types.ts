@@ -245,6 +245,9 @@ export interface ModelsTable {
   changed_at: string;
   gone_at: string | null;
   position: string;
+  abilities: string[];
+  trained_context_tokens: number | null;
+  attachments: Json;
 }
 
 export interface OperatorActionsTable {
@@ -701,6 +704,9 @@ export const TABLES = {
       'changed_at',
       'gone_at',
       'position',
+      'abilities',
+      'trained_context_tokens',
+      'attachments',
     ],
   },
   operator_actions: {

@@ -1,8 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { BerthEvent, Recorded } from '#domain/events/index.js';
+import type { BerthEvent, DataOf, Recorded } from '#domain/events/index.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { expectInvariants, expectReproduced, openLogOf, readWholeLog } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
+import { waitFor } from '../support/wait.js';
+
+/** How far a load's prediction was from what it took, in parts of what it took. */
+function errorOf({ byDevice, predictedByDevice }: DataOf<'LoadMeasured'>) {
+  const measured = byDevice.reduce(
+    (sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
+    0,
+  );
+  const predicted = predictedByDevice.reduce((sum, d) => sum + d.bytes, 0);
+  return { measured, predicted, error: Math.abs(measured - predicted) / measured };
+}
 
 // Two models of which only one fits: 160 MB of weights each, and a limit that holds one with its process.
 const RAM_MAX = '420MiB';
@@ -75,6 +86,37 @@ describe('evicting to fit', () => {
     const wanted = Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? 'quay/first' : 'quay/second'));
     const answers = await Promise.all(wanted.map(says));
     expect(answers).toEqual(wanted.map((model) => (model === 'quay/first' ? first : second)));
+  });
+
+  it('predicts what a class takes to within 1 % once it was loaded twice, and shows how well', async () => {
+    const loads = async () =>
+      (await events()).flatMap(({ stream, event }) =>
+        event.type === 'LoadMeasured' ? [{ stream, ...errorOf(event.data) }] : [],
+      );
+    const ofFirst = async () => (await loads()).filter(({ stream }) => stream.endsWith('quay/first'));
+    while ((await ofFirst()).length < 4) {
+      await says('quay/second');
+      await says('quay/first');
+    }
+    const all = await loads();
+    for (const pair of new Set(all.map(({ stream }) => stream))) {
+      for (const { error, measured, predicted } of all.filter((l) => l.stream === pair).slice(2)) {
+        expect(error, `${pair}: ${predicted} predicted, ${measured} measured`).toBeLessThanOrEqual(0.01);
+      }
+    }
+    const shown = await waitFor('the view has every load', 20_000, async () => {
+      const { items } = (await (await fetch(`${stack.url}/admin/accuracy?model=quay/first`)).json()) as {
+        items: readonly { loads: number; meanError: number; worstError: number; engineBuild: string }[];
+      };
+      return items[0]?.loads === all.filter((l) => l.stream.endsWith('quay/first')).length
+        ? items
+        : undefined;
+    });
+    const errors = all.filter((l) => l.stream.endsWith('quay/first')).map((l) => l.error);
+    expect(shown).toHaveLength(1);
+    expect(shown[0]?.worstError).toBeCloseTo(Math.max(...errors), 6);
+    expect(shown[0]?.meanError).toBeCloseTo(errors.reduce((a, b) => a + b, 0) / errors.length, 6);
+    expect(shown[0]?.engineBuild).not.toBe('');
   });
 
   it('refuses what can never fit with the need and the limit, and evicts nobody for it', async () => {

@@ -167,7 +167,16 @@ async function start(): Promise<Running> {
   await adoptEngines(executor.state, { home: config.home, engines, loader, facts, log });
   const adopted = engines.all().length;
   const kept = new ReadingsLog(events, workerId, log);
-  const readings = startReadings({ state: () => executor.state, engines, line, facts, log, gpus, kept, freed });
+  const readings = startReadings({
+    state: () => executor.state,
+    engines,
+    line,
+    facts,
+    log,
+    gpus,
+    kept,
+    freed,
+  });
   const bandwidth = watchBandwidth(() => executor.state, facts, log);
   await readings.first;
 

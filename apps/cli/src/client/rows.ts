@@ -61,6 +61,14 @@ export interface ModelRow {
     readonly broken?: string;
     readonly trainedContextTokens?: number;
   }[];
+  readonly abilities?: readonly string[];
+  readonly trainedContextTokens?: number;
+  readonly attachments?: readonly {
+    readonly role: string;
+    readonly label: string;
+    readonly bytes: number;
+    readonly broken?: string;
+  }[];
   readonly marker?: {
     readonly corrections?: readonly {
       readonly fact: string;

@@ -2,6 +2,8 @@ import { formatBytes } from '#domain/units.js';
 import type { ModelRow } from '../client/rows.js';
 import { shorten, table } from '../table.js';
 
+const MOST_COLUMNS = 100;
+
 /** Every model that could be called, with what is known of it; at most 100 columns. */
 export function modelsText(models: readonly ModelRow[]): string {
   const present = merged(models);
@@ -11,7 +13,7 @@ export function modelsText(models: readonly ModelRow[]): string {
   const rows = present.map((model) => {
     const loaded = model.residents.find(({ phase }) => phase === 'ready');
     const best = model.artifacts.find((artifact) => artifact.broken === undefined) ?? model.artifacts[0];
-    const context = loaded?.contextTokens ?? best?.trainedContextTokens;
+    const context = loaded?.contextTokens ?? model.trainedContextTokens ?? best?.trainedContextTokens;
     return [
       shorten(model.modelKey, 40),
       model.smoke ? `${model.kind}, smoke` : model.kind,
@@ -21,16 +23,31 @@ export function modelsText(models: readonly ModelRow[]): string {
       context === undefined ? '' : String(context),
     ];
   });
+  const can = present.map(abilitiesOf).filter((line) => line !== '');
   const notes = present.flatMap(notesOf);
   return [
     table(['model', 'kind', 'artifacts', 'size', 'loaded', 'context'], rows, [3, 5]),
+    ...(can.length === 0 ? [] : ['', ...can]),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }
 
+/** What a model can do beyond its kind, and what lies beside it that it is loaded with. */
+function abilitiesOf({ modelKey, abilities = [], attachments = [] }: ModelRow): string {
+  const beside = attachments.map(
+    ({ role, label, bytes, broken }) =>
+      `${role} ${shorten(label, 30)} (${broken === undefined ? formatBytes(bytes) : 'broken'})`,
+  );
+  const known = [...(abilities.length === 0 ? [] : [abilities.join(', ')]), ...beside];
+  return known.length === 0 ? '' : shorten(`${shorten(modelKey, 40)}: ${known.join('; ')}`, MOST_COLUMNS);
+}
+
 /** Why an artifact cannot be called, and what a marker said wrongly. */
-function notesOf({ modelKey, artifacts, marker }: ModelRow): readonly string[] {
+function notesOf({ modelKey, artifacts, attachments = [], marker }: ModelRow): readonly string[] {
   return [
+    ...attachments.flatMap(({ role, label, broken }) =>
+      broken === undefined ? [] : [`${modelKey}: its ${role} ${label} is broken: ${broken}`],
+    ),
     ...artifacts.flatMap(({ label, broken, complete, missing, format }) => {
       if (format === 'pickle') return [`${modelKey} is not offered as ${label}: ${broken ?? 'never loaded'}`];
       if (broken !== undefined) return [`${modelKey} ${label} is broken: ${broken}`];

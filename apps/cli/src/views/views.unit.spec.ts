@@ -167,6 +167,27 @@ describe('models', () => {
     expect(text).toContain('a/b: its marker says kind chat, and embedding holds: the header names bert');
   });
 
+  it('show what a model can do, and what lies beside it', () => {
+    const text = modelsText([
+      model({
+        abilities: ['vision', 'tools'],
+        trainedContextTokens: 32_768,
+        artifacts: [{ label: 'Q4_K_M', bytes: 3 * GIB }],
+        attachments: [
+          { role: 'projector', label: 'mmproj-F16', bytes: GIB },
+          { role: 'adapter', label: 'sql', bytes: 5, broken: 'it is for bert, and its base is llama' },
+        ],
+      }),
+      model({ modelKey: 'c' }),
+    ]);
+    expect(text).toMatch(/^a\/b +chat +Q4_K_M +3\.00 GiB +no +32768$/m);
+    expect(text).toMatch(
+      /^a\/b: vision, tools; projector mmproj-F16 \(1\.00 GiB\); adapter sql \(broken\)$/m,
+    );
+    expect(text).toContain('a/b: its adapter sql is broken: it is for bert, and its base is llama');
+    expect(text).not.toContain('c:');
+  });
+
   it('are one line each, on however many workers they lie', () => {
     const text = modelsText([
       model({}),
@@ -186,7 +207,15 @@ describe('models', () => {
   it('fit 100 columns', () => {
     fc.assert(
       fc.property(name, name, (modelKey, label) => {
-        const text = modelsText([model({ modelKey, kind: 'embedding', artifacts: [{ label, bytes: 1 }] })]);
+        const text = modelsText([
+          model({
+            modelKey,
+            kind: 'embedding',
+            artifacts: [{ label, bytes: 1 }],
+            abilities: ['vision', 'audio', 'tools', 'reasoning', 'transcribe', 'speak', 'moe'],
+            attachments: [{ role: 'projector', label, bytes: 1 }],
+          }),
+        ]);
         expect(widest(text)).toBeLessThanOrEqual(100);
       }),
     );

@@ -30,6 +30,9 @@ function foundOrChanged(views: Views, recorded: RecordedOf<'ModelFound'> | Recor
     changed_at: at,
     gone_at: null,
     position: before?.position ?? positionOf(recorded),
+    abilities: [...(data.abilities ?? [])],
+    trained_context_tokens: data.trainedContextTokens ?? null,
+    attachments: data.attachments ?? [],
   });
 }
 

@@ -199,6 +199,23 @@ describe('a worker', () => {
 describe('a model', () => {
   const catalog = 'catalog-w1';
 
+  it('is shown with what it can do and what lies beside it', async () => {
+    const lora = { role: 'adapter' as const, label: 'lora', files: [{ name: 'lora.gguf', bytes: 7 }] };
+    const told = { abilities: ['tools' as const], trainedContextTokens: 8192, attachments: [lora] };
+    const story = new Story().then('ModelFound', told, catalog);
+    expect(await story.rows('models')).toMatchObject([
+      {
+        abilities: ['tools'],
+        trained_context_tokens: 8192,
+        attachments: [{ role: 'adapter', label: 'lora' }],
+      },
+    ]);
+    story.then('ModelChanged', {}, catalog);
+    expect(await story.rows('models')).toMatchObject([
+      { abilities: [], trained_context_tokens: null, attachments: [] },
+    ]);
+  });
+
   it('that is gone stays known, and is back when it is found again', async () => {
     const story = new Story().then('ModelFound', {}, catalog).then('ModelGone', {}, catalog);
     expect(await story.rows('models')).toMatchObject([{ gone_at: '2026-01-01T00:00:02.000Z' }]);

@@ -1,4 +1,4 @@
-import type { Artifact } from '#domain/events/catalog-events.js';
+import type { Artifact, Attachment } from '#domain/events/catalog-events.js';
 import { present } from '../views/present.js';
 import type { ModelResidentRow, ModelRow, ModelsAndResidents } from './models.repository.js';
 
@@ -17,6 +17,9 @@ const artifactView = (artifact: Artifact) =>
     experts: artifact.geometry?.expertCount,
   });
 
+const attachmentView = ({ role, label, files, parameters, broken }: Attachment) =>
+  present({ role, label, bytes: files.reduce((sum, file) => sum + file.bytes, 0), parameters, broken });
+
 function modelView(row: ModelRow, residents: readonly ModelResidentRow[]) {
   return present({
     modelKey: row.model_key,
@@ -29,6 +32,9 @@ function modelView(row: ModelRow, residents: readonly ModelResidentRow[]) {
     path: row.path,
     smoke: row.smoke,
     marker: row.marker,
+    abilities: row.abilities,
+    trainedContextTokens: row.trained_context_tokens,
+    attachments: (row.attachments as readonly Attachment[]).map(attachmentView),
     artifacts: (row.artifacts as readonly Artifact[]).map(artifactView),
     residents: residents.map((resident) =>
       present({
