@@ -1,9 +1,10 @@
 import { loadavg } from 'node:os';
+import type { PlacementInput } from '#placement/contract.js';
 import { decide } from '#placement/decide.js';
 import { predict } from '#placement/predict.js';
 import { orderQueue } from '#placement/queue.js';
 import { defaultSettings } from '#placement/setting-levels.js';
-import { printMemory, printTimes } from './decide/figures.js';
+import { memoryOf, percentile, type Timed, timesOf } from './decide/figures.js';
 import { inputsOf, type MakeInput, type Mix, NOW_MS, type Size } from './decide/inputs.js';
 
 /**
@@ -17,20 +18,26 @@ const MIXES: readonly (readonly [string, Mix])[] = [
   ['60 % busy, anywhere in the queue', { busyPercent: 60, anyPlace: true, afterEvent: true }],
 ];
 
-const timed = (make: MakeInput) => ({ make, run: decide });
+/** What DESIGN.md allows a decision of the first size. */
+const BUDGET_MS = 1;
 
-function bench(name: string, size: Size, rounds: number): void {
+const timed = (make: MakeInput): Timed<PlacementInput> => ({ make, run: decide });
+
+async function bench(name: string, size: Size, rounds: number, budgetMs?: number): Promise<void> {
   console.log(name);
   for (const [mixName, mix] of MIXES) {
-    const inputs = inputsOf(size, rounds, mix);
+    const list = inputsOf(size, rounds, mix).map(timed);
+    await print(`decide: ${mixName}`, list, budgetMs);
     const kinds = new Map<string, number>();
-    for (const make of inputs) {
+    for (const { make } of list) {
       const { kind } = decide(make());
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     }
-    printTimes(`  decide: ${mixName}`, inputs.map(timed));
-    console.log(`    outcomes: ${[...kinds].map(([kind, n]) => `${kind} ${n}`).join(', ')}`);
-    printMemory('  memory', inputs.map(timed));
+    const memory = memoryOf(list);
+    const allocated = memory
+      ? `allocates p50 ${kib(percentile(memory.allocatedKiB, 0.5))}, p99 ${kib(percentile(memory.allocatedKiB, 0.99))}, keeps ${kib(memory.keptKiB)}`
+      : 'memory not measured: run with node --expose-gc';
+    console.log(`    ${allocated}; ${[...kinds].map(([kind, n]) => `${n} ${kind}`).join(', ')}`);
   }
   const [make] = inputsOf(size, 1, MIXES[0]![1]);
   const first = make!();
@@ -38,27 +45,40 @@ function bench(name: string, size: Size, rounds: number): void {
   const predictions = new Map(first.queue.map((t) => [t.callId, predict(t, view)]));
   const repeated = (times: number, run: () => unknown) =>
     Array.from({ length: times }, () => ({ make: () => undefined, run }));
-  printTimes(
-    '  predict the whole queue',
-    repeated(50, () => first.queue.map((t) => predict(t, view))),
+  await print(
+    'predict the whole queue',
+    repeated(200, () => first.queue.map((t) => predict(t, view))),
   );
-  printTimes(
-    '  order the queue',
-    repeated(100, () => orderQueue(first.queue, predictions, NOW_MS, defaultSettings)),
+  await print(
+    'order the queue',
+    repeated(200, () => orderQueue(first.queue, predictions, NOW_MS, defaultSettings)),
   );
 }
+
+async function print<T>(label: string, list: readonly Timed<T>[], budgetMs?: number): Promise<void> {
+  const { wallMs, cpuMs, gcShare } = await timesOf(list);
+  const of = (times: readonly number[]): string =>
+    `p50 ${percentile(times, 0.5).toFixed(3)} p99 ${percentile(times, 0.99).toFixed(3)} ms`;
+  const budget = budgetMs === undefined ? '' : `   p99 ≤ ${budgetMs} ms`;
+  console.log(
+    `  ${label.padEnd(38)} wall ${of(wallMs)}   CPU ${of(cpuMs)}   collector ${(gcShare * 100).toFixed(0)} %${budget}`,
+  );
+}
+
+const kib = (n: number): string => `${n.toFixed(n < 10 ? 1 : 0)} KiB`;
 
 const rounds = Number(process.argv[2] ?? 2000);
 const load = loadavg()
   .map((n) => n.toFixed(1))
   .join(', ');
 console.log(`load averages of this machine: ${load}`);
-bench(
+await bench(
   '8 devices, 64 residents, 500 models, 200 tickets',
   { devices: 8, residents: 64, models: 500, tickets: 200 },
   rounds,
+  BUDGET_MS,
 );
-bench(
+await bench(
   '8 devices, 256 residents, 2,000 models, 800 tickets',
   { devices: 8, residents: 256, models: 2000, tickets: 800 },
   Math.ceil(rounds / 4),

@@ -130,6 +130,30 @@ export function placementClassOf(artifact: string, contract: Contract): Placemen
   };
 }
 
+/** Whether two classes are one: the same as equal keys, without making the keys. */
+export function sameClass(a: PlacementClass, b: PlacementClass): boolean {
+  return (
+    a.contextTokens === b.contextTokens &&
+    a.gpuLayers === b.gpuLayers &&
+    a.cpuMoeLayers === b.cpuMoeLayers &&
+    a.kvType === b.kvType &&
+    a.slots === b.slots &&
+    a.microBatch === b.microBatch &&
+    a.flashAttention === b.flashAttention &&
+    a.engineBuild === b.engineBuild &&
+    a.artifact === b.artifact &&
+    sameList(a.devices, b.devices) &&
+    sameList(a.blocksByDevice, b.blocksByDevice)
+  );
+}
+
+export function sameList<T>(a: readonly T[] | undefined, b: readonly T[] | undefined): boolean {
+  if (a === b) return true;
+  if (!a || !b || a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}
+
 /** A class as a map key; equal classes give equal text. */
 export function classKey(c: PlacementClass): string {
   return [

@@ -1,7 +1,8 @@
 import type { DeviceId } from '#domain/ids.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
 import { type EvictionCandidate, evictionSetOf } from './eviction.js';
-import { devicesOf, type Plan } from './plan.js';
+import type { Shape } from './ladder.js';
+import { devicesOf, type Plan, type Verdict } from './plan.js';
 import { nameOf } from './room.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -16,17 +17,15 @@ export type Admission =
   | Blocked;
 
 /** It would fit if others went. Why, and when, is worked out when it is asked. */
-interface Blocked {
-  readonly kind: 'blocked';
-  readonly reason: string;
-  readonly freeInSeconds: number | undefined;
-}
+type Blocked = Extract<Verdict, { kind: 'blocked' }>;
 
 /** The device whose tiers a plan can never fit; undefined when it could fit them all. */
 export function tooLargeFor(snapshot: Snapshot, plan: Plan): DeviceId | undefined {
-  for (const [deviceId, bytes] of plan.asked) {
-    const limit = snapshot.rooms.get(deviceId)?.limitBytes;
-    if (limit !== undefined && bytes > limit) return deviceId;
+  const { devices, bytes } = plan.asked;
+  for (let at = 0; at < devices.length; at++) {
+    const deviceId = devices[at];
+    const limit = deviceId === undefined ? undefined : snapshot.rooms.get(deviceId)?.limitBytes;
+    if (limit !== undefined && (bytes[at] ?? 0) > limit) return deviceId;
   }
   return undefined;
 }
@@ -46,19 +45,21 @@ const tierName = (tier: 'device' | 'designation' | 'setting'): string =>
  * @param withBusy residents with calls on them may be drained too: for an overdue ticket
  */
 export function admit(snapshot: Snapshot, plan: Plan, withBusy: boolean): Admission {
-  const deficits = new Map<DeviceId, number>();
+  const { asked, need } = plan;
+  let deficits: Map<DeviceId, number> | undefined;
   for (const deviceId of devicesOf(plan)) {
     const room = snapshot.rooms.get(deviceId);
     if (room?.roomBytes === undefined) {
       const why = room?.unknown ?? `the worker has no ${nameOf(deviceId)}`;
       const reason = `the room of ${nameOf(deviceId)} is unknown: ${why}`;
-      return { kind: 'blocked', reason, freeInSeconds: undefined };
+      return { kind: 'blocked', plan, shape: plan.shape, reason };
     }
-    const deficit = plan.need.unknownOn.has(deviceId)
+    const deficit = need.unknownOn.has(deviceId)
       ? othersOn(snapshot, deviceId)
-      : (plan.asked.get(deviceId) ?? 0) - room.balanceBytes - (snapshot.credit.get(deviceId) ?? 0);
-    if (deficit > 0) deficits.set(deviceId, deficit);
+      : (asked.get(deviceId) ?? 0) - room.balanceBytes - (snapshot.credit.get(deviceId) ?? 0);
+    if (deficit > 0) (deficits ??= new Map<DeviceId, number>()).set(deviceId, deficit);
   }
+  if (!deficits) return snapshot.own.length > 0 ? REPLACES : FITS;
   const field = withBusy ? snapshot.withBusy : snapshot.idle;
   const set = evictionSetOf(deficits, field, snapshot.input.settings.evictionOrder);
   if (!set) return new BlockedPlan(snapshot, plan, deficits);
@@ -68,6 +69,9 @@ export function admit(snapshot: Snapshot, plan: Plan, withBusy: boolean): Admiss
   const { victims, exact } = set;
   return { kind: 'fits', victims, exact, readyInSeconds, reason: fitsReason(snapshot, victims) };
 }
+
+const FITS: Admission = { kind: 'fits', victims: [], exact: true, readyInSeconds: 0, reason: 'fits' };
+const REPLACES: Admission = { ...FITS, reason: 'fits; replaces its own resident' };
 
 function fitsReason(snapshot: Snapshot, victims: readonly EvictionCandidate[]): string {
   const fits =
@@ -87,14 +91,18 @@ function othersOn(snapshot: Snapshot, deviceId: DeviceId): number {
 
 class BlockedPlan implements Blocked {
   readonly kind = 'blocked';
+  readonly plan: Plan;
   readonly #snapshot: Snapshot;
-  readonly #plan: Plan;
   readonly #deficits: ReadonlyMap<DeviceId, number>;
 
   constructor(snapshot: Snapshot, plan: Plan, deficits: ReadonlyMap<DeviceId, number>) {
     this.#snapshot = snapshot;
-    this.#plan = plan;
+    this.plan = plan;
     this.#deficits = deficits;
+  }
+
+  get shape(): Shape {
+    return this.plan.shape;
   }
 
   get freeInSeconds(): number | undefined {
@@ -105,7 +113,7 @@ class BlockedPlan implements Blocked {
     const parts: string[] = [];
     for (const [deviceId, deficit] of this.#deficits) {
       const freeable = this.#snapshot.idle.on(deviceId).bytes;
-      if (freeable < deficit) parts.push(lacking(this.#snapshot, this.#plan, deviceId, freeable));
+      if (freeable < deficit) parts.push(lacking(this.#snapshot, this.plan, deviceId, freeable));
     }
     const { freeInSeconds } = this;
     const when = freeInSeconds === undefined ? '' : `; expected in ${formatSeconds(freeInSeconds)}`;

@@ -31,26 +31,34 @@ export const NO_CACHE: CacheSums = { kv: [], state: [], withWeights: [] };
 
 /** Contexts, slots and KV types that are kept by geometry; more than any ladder of one model looks at. */
 const MOST_KEPT = 64;
-const kept = memo((_: Geometry) => new Map<string, CacheSums>());
+const kept = memo((_: Geometry): { readonly shape: CacheShape; readonly sums: CacheSums }[] => []);
+
+const isSameShape = (a: CacheShape, b: CacheShape): boolean =>
+  a.contextTokens === b.contextTokens &&
+  a.kvType === b.kvType &&
+  a.slots === b.slots &&
+  a.microBatch === b.microBatch;
 
 export function cacheSumsOf(geometry: Geometry, shape: CacheShape): CacheSums {
   const caches = kept(geometry);
-  const key = `${shape.kvType}|${shape.contextTokens}|${shape.slots}|${shape.microBatch}`;
-  const known = caches.get(key);
-  if (known) return known;
+  for (const known of caches) if (isSameShape(known.shape, shape)) return known.sums;
   const kv = [0];
   const state = [0];
   const withWeights = [0];
+  let kvSum = 0;
+  let stateSum = 0;
+  let weightSum = 0;
   for (const { cache, alwaysBytes, expertBytes } of geometry.blocks) {
     const { kvBytes, stateBytes } = blockCache(cache, shape);
-    kv.push((kv.at(-1) ?? 0) + kvBytes);
-    state.push((state.at(-1) ?? 0) + stateBytes);
-    withWeights.push((withWeights.at(-1) ?? 0) + kvBytes + stateBytes + alwaysBytes + expertBytes);
+    kv.push((kvSum += kvBytes));
+    state.push((stateSum += stateBytes));
+    withWeights.push((weightSum += kvBytes + stateBytes + alwaysBytes + expertBytes));
   }
-  const made = { kv, state, withWeights };
-  if (caches.size >= MOST_KEPT) caches.clear();
-  caches.set(key, made);
-  return made;
+  const { contextTokens, slots, kvType, microBatch } = shape;
+  const sums = { kv, state, withWeights };
+  if (caches.length >= MOST_KEPT) caches.length = 0;
+  caches.push({ shape: { contextTokens, slots, kvType, microBatch }, sums });
+  return sums;
 }
 
 function running(values: readonly number[]): Sums {

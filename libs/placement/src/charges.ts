@@ -1,7 +1,7 @@
-import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
+import { type DeviceId, type ModelKey, RAM, type ResidentId, type WorkerId } from '#domain/ids.js';
 import type { DeviceBytes, NeedTerm } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
-import { memo } from './memo.js';
+import { lastOfWorker, memo } from './memo.js';
 
 /** Bytes by device; a device that is not named has none. */
 export type BytesByDevice = ReadonlyMap<DeviceId, number>;
@@ -65,21 +65,27 @@ function mappedBytes(resident: Resident): number {
   );
 }
 
+/** What is worked out for all residents of a worker together. */
+type Residing = Pick<WorkerState, 'workerId' | 'residents'>;
+
+const residentsOf = ({ residents }: Residing): WorkerState['residents'] => residents;
+
 /**
  * Charges of all residents, by id. One mapped file is counted once: the first resident by id carries it, the others
  * count with what is theirs alone.
  */
-export const chargesOf = (worker: Pick<WorkerState, 'residents'>): ReadonlyMap<ResidentId, Charge> =>
-  chargesOfResidents(worker.residents);
-
-const chargesOfResidents = memo((residents: WorkerState['residents']): ReadonlyMap<ResidentId, Charge> => {
+export const chargesOf = lastOfWorker(residentsOf, (worker: Residing): ReadonlyMap<ResidentId, Charge> => {
   const charges = new Map<ResidentId, Charge>();
-  const files = new Set<string>();
-  for (const resident of sortedById(residents)) {
+  const models = new Map<ModelKey, Resident>();
+  const others: Resident[] = [];
+  for (const resident of residentsById(worker)) {
     const charge = chargeOf(resident);
-    const file = `${resident.modelKey}|${resident.artifact}`;
-    const shared = files.has(file);
-    files.add(file);
+    const first = models.get(resident.modelKey);
+    if (!first) models.set(resident.modelKey, resident);
+    const sharesFile = (other: Resident): boolean =>
+      other.modelKey === resident.modelKey && other.artifact === resident.artifact;
+    const shared = first !== undefined && (sharesFile(first) || others.some(sharesFile));
+    if (first && !shared) others.push(resident);
     charges.set(resident.residentId, shared ? withoutMapped(charge, resident) : charge);
   }
   return charges;
@@ -92,22 +98,41 @@ function withoutMapped(charge: Charge, resident: Resident): Charge {
 }
 
 /** In the order of their ids, so that the order in which a fold kept them never matters. */
-export const residentsById = (worker: Pick<WorkerState, 'residents'>): readonly Resident[] =>
-  sortedById(worker.residents);
-
-const sortedById = memo((residents: WorkerState['residents']): readonly Resident[] =>
-  [...residents.values()].sort((a, b) => compareText(a.residentId, b.residentId)),
+export const residentsById = lastOfWorker(
+  residentsOf,
+  ({ workerId, residents }: Residing): readonly Resident[] => {
+    const sorted =
+      inOrderOf(lastSorted.get(workerId), residents) ??
+      [...residents.values()].sort((a, b) => compareText(a.residentId, b.residentId));
+    lastSorted.set(workerId, sorted);
+    return sorted;
+  },
 );
 
-/** Residents of a model that stay, in the order of their ids. */
-export const residentsOfModel = (
-  worker: Pick<WorkerState, 'residents'>,
-  modelKey: ModelKey,
-): readonly Resident[] => byModel(worker.residents).get(modelKey) ?? [];
+/** Most events change a resident and leave the others: then the ids, and so their order, are those of the last time. */
+const lastSorted = new Map<WorkerId, readonly Resident[]>();
 
-const byModel = memo((residents: WorkerState['residents']): ReadonlyMap<ModelKey, readonly Resident[]> => {
+function inOrderOf(
+  last: readonly Resident[] | undefined,
+  residents: WorkerState['residents'],
+): readonly Resident[] | undefined {
+  if (last?.length !== residents.size) return undefined;
+  const sorted: Resident[] = [];
+  for (const { residentId } of last) {
+    const resident = residents.get(residentId);
+    if (!resident) return undefined;
+    sorted.push(resident);
+  }
+  return sorted;
+}
+
+/** Residents of a model that stay, in the order of their ids. */
+export const residentsOfModel = (worker: Residing, modelKey: ModelKey): readonly Resident[] =>
+  byModel(worker).get(modelKey) ?? [];
+
+const byModel = lastOfWorker(residentsOf, (worker: Residing): ReadonlyMap<ModelKey, readonly Resident[]> => {
   const models = new Map<ModelKey, Resident[]>();
-  for (const resident of sortedById(residents)) {
+  for (const resident of residentsById(worker)) {
     if (resident.leaving) continue;
     const same = models.get(resident.modelKey);
     if (same) same.push(resident);

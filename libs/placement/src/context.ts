@@ -13,14 +13,23 @@ export const AUTO_TOKENS = 8192;
  * trained itself.
  */
 export function contextTicks(trainedTokens: number): readonly number[] {
+  const known = keptTicks.get(trainedTokens);
+  if (known) return known;
   const floor = Math.min(FLOOR_TOKENS, trainedTokens);
   const ticks = new Set([trainedTokens]);
   for (let power = 1; FLOOR_TOKENS * power <= trainedTokens; power *= 2) {
     ticks.add(FLOOR_TOKENS * power);
     if (6144 * power <= trainedTokens) ticks.add(6144 * power);
   }
-  return [...ticks].filter((tick) => tick >= floor && tick > 0).sort((a, b) => a - b);
+  const rising = [...ticks].filter((tick) => tick >= floor && tick > 0).sort((a, b) => a - b);
+  if (keptTicks.size >= MOST_TICKS) keptTicks.clear();
+  keptTicks.set(trainedTokens, rising);
+  return rising;
 }
+
+/** Models are trained for a handful of lengths. */
+const MOST_TICKS = 64;
+const keptTicks = new Map<number, readonly number[]>();
 
 export type ContextState = 'range' | 'point' | 'infeasible';
 

@@ -7,10 +7,10 @@ import { compareText, residentsOfModel } from './charges.js';
 import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { evaluate } from './evaluate.js';
-import { ladderOf, type NotOffered, type Pins } from './ladder.js';
+import { ladderOf, type NotOffered, type Pins, type Shape } from './ladder.js';
 import { clip, consideredOf, type Verdict } from './plan.js';
 import { isOverdue, waitedSeconds } from './queue.js';
-import { type Admitted, rank } from './rank.js';
+import { type Admitted, bestOf } from './rank.js';
 import { refusalOf, refused, waitOrTimeOut, withEveryRung } from './refuse.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
 import { workingOf } from './working.js';
@@ -38,13 +38,13 @@ export function decide(input: PlacementInput): PlacementOutcome {
   if (own) return waitOrTimeOut(snapshot, considered(), own.reason, own.freeInSeconds);
   const ahead = whoIsAhead(input);
   if (ahead !== undefined) return waitOrTimeOut(snapshot, considered(), ahead);
-  const best = rank(admittedOf(verdicts), input.settings)[0];
+  const best = bestOf(verdicts, input.settings);
   const better = best && worthWaitingFor(input, best, verdicts);
   if (better) return waitOrTimeOut(snapshot, considered(), better.reason, better.freeInSeconds);
   if (best) return decided(snapshot, best, considered(best));
   if (input.ticket && isOverdue(input.ticket, input.nowMs, input.settings)) {
     const drained = lookAtAll(snapshot, true);
-    const next = rank(admittedOf(drained.verdicts), input.settings)[0];
+    const next = bestOf(drained.verdicts, input.settings);
     if (next) return decided(snapshot, next, drained.considered(next));
   }
   const blocked = verdicts.filter((v) => v.kind === 'blocked');
@@ -63,18 +63,15 @@ function otherwise(input: PlacementInput): string {
   if (!input.ask.allowedRungs) return '';
   const snapshot = snapshotOf({ ...input, ask: { ...input.ask, allowedRungs: RUNGS } });
   const { verdicts } = lookAtAll(snapshot, false);
-  return withEveryRung(snapshot, rank(admittedOf(verdicts), input.settings)[0], verdicts);
+  return withEveryRung(snapshot, bestOf(verdicts, input.settings), verdicts);
 }
-
-const admittedOf = (verdicts: readonly Verdict[]): readonly Admitted[] =>
-  verdicts.filter((v) => v.kind === 'admitted');
 
 /** A resident of the model that satisfies the ask: the best artifact, then the largest context, then the id. */
 function reusable(input: PlacementInput, phase: 'ready' | 'coming', tokens: number): Resident | undefined {
-  const approved = approvedArtifacts(input.model.artifacts, input.settings, input.ask);
-  const place = (r: Resident): number => approved.findIndex((a) => a.label === r.artifact);
   const mine = residentsOfModel(input.worker, input.model.modelKey);
   if (mine.length === 0) return undefined;
+  const approved = approvedArtifacts(input.model.artifacts, input.settings, input.ask);
+  const place = (r: Resident): number => approved.findIndex((a) => a.label === r.artifact);
   return mine
     .filter((r) => {
       if ((r.phase === 'ready') !== (phase === 'ready')) return false;
@@ -97,48 +94,62 @@ interface Looked {
 
 function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
   const { input, approved, accelerators } = snapshot;
+  const { allowedRungs } = input.ask;
   const pins = pinsOf(input);
   const steps = ladderOf({
     approved,
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators,
-    ...(input.ask.allowedRungs ? { allowedRungs: input.ask.allowedRungs } : {}),
+    ...(allowedRungs ? { allowedRungs } : {}),
     ...(pins ? { pins } : {}),
   });
-  const placed = new Set<string>();
-  const looked: { readonly verdict?: Verdict; readonly not?: NotOffered }[] = [];
+  const verdicts: Verdict[] = [];
+  const notOffered: NotOffered[] = [];
+  /** By step: a verdict, why there is none, or nothing when an earlier shape was placed. */
+  const looked: (Verdict | NotOffered)[] = [];
   for (const step of steps) {
     if (step.kind === 'not-offered') {
-      looked.push({ not: step.not });
+      notOffered.push(step.not);
+      looked.push(step.not);
       continue;
     }
-    const key = `${step.shape.rung}|${step.shape.artifact.label}`;
-    if (step.shape.fallback && placed.has(key)) continue;
+    if (step.shape.fallback && isPlacedBefore(step.shape, verdicts)) continue;
     const verdict = evaluate(snapshot, step.shape, withBusy);
-    if (verdict.kind === 'admitted' || verdict.kind === 'same') placed.add(key);
-    looked.push({ verdict });
+    verdicts.push(verdict);
+    looked.push(verdict);
   }
   return {
-    verdicts: looked.flatMap((l) => l.verdict ?? []),
-    notOffered: looked.flatMap((l) => l.not ?? []),
+    verdicts,
+    notOffered,
     considered: (chosen) =>
-      looked.flatMap(({ verdict, not }) => [
-        ...(verdict ? [consideredOf(snapshot, verdict, verdict === chosen)] : []),
-        ...(not ? [notOfferedLine(not)] : []),
-      ]),
+      looked.map((one) =>
+        'kind' in one ? consideredOf(snapshot, one, one === chosen) : notOfferedLine(one),
+      ),
   };
+}
+
+/** Whether an earlier shape of this artifact and rung has a place: more devices are then not looked at. */
+function isPlacedBefore({ rung, artifact }: Shape, verdicts: readonly Verdict[]): boolean {
+  for (let i = verdicts.length - 1; i >= 0; i--) {
+    const verdict = verdicts[i];
+    if (verdict?.kind !== 'admitted' && verdict?.kind !== 'same') continue;
+    const { shape } = verdict.kind === 'admitted' ? verdict.plan : verdict;
+    if (shape.rung === rung && shape.artifact.label === artifact.label) return true;
+  }
+  return false;
 }
 
 function pinsOf({ ask, settings }: PlacementInput): Pins | undefined {
   const { gpuBytes, ramBytes } = settings;
-  const pins: Pins = {
-    ...(ask.gpuLayers === undefined ? {} : { gpuLayers: ask.gpuLayers }),
-    ...(ask.cpuMoeLayers === undefined ? {} : { cpuMoeLayers: ask.cpuMoeLayers }),
+  const { gpuLayers, cpuMoeLayers } = ask;
+  if ((gpuBytes ?? ramBytes ?? gpuLayers ?? cpuMoeLayers) === undefined) return undefined;
+  return {
+    ...(gpuLayers === undefined ? {} : { gpuLayers }),
+    ...(cpuMoeLayers === undefined ? {} : { cpuMoeLayers }),
     ...(gpuBytes === undefined ? {} : { gpuBytes }),
     ...(ramBytes === undefined ? {} : { ramBytes }),
   };
-  return Object.keys(pins).length > 0 ? pins : undefined;
 }
 
 const notOfferedLine = (not: NotOffered): Considered => ({
@@ -174,7 +185,7 @@ function keptAsItIs(input: PlacementInput, verdicts: readonly Verdict[]): Placem
   const larger = verdicts.some(
     (v) =>
       (v.kind === 'admitted' || v.kind === 'blocked') &&
-      (v.plan?.contract.contextTokens ?? 0) > short.contract.contextTokens,
+      (v.plan?.klass.contextTokens ?? 0) > short.contract.contextTokens,
   );
   if (larger) return undefined;
   return { kind: ready ? 'reuse' : 'join', residentId: short.residentId };
@@ -239,16 +250,17 @@ function noArtifact(snapshot: Snapshot): PlacementOutcome {
 function decided(snapshot: Snapshot, best: Admitted, considered: readonly Considered[]): PlacementOutcome {
   const { input } = snapshot;
   const { plan, forecast } = best;
+  const { contract } = plan;
   if (plan.projectable)
-    return { kind: 'project', wanted: [{ artifact: plan.shape.artifact.label, contract: plan.contract }] };
+    return { kind: 'project', wanted: [{ artifact: plan.shape.artifact.label, contract }] };
   const data: PlacementDecidedData = {
     ...workingOf(snapshot, considered),
     decisionId: input.decisionId,
     residentId: input.residentId,
     artifact: plan.shape.artifact.label,
     rung: plan.shape.rung,
-    contract: plan.contract,
-    devices: plan.contract.devices,
+    contract,
+    devices: contract.devices,
     need: plan.need.terms,
     victims: [...snapshot.own.map((r) => replacedVictim(snapshot, r)), ...best.victims.map(victimOf)],
     exact: best.exact,

@@ -1,19 +1,15 @@
 import { windowlessKey } from '#domain/history/history.js';
 import type { DeviceId } from '#domain/ids.js';
-import { classKey, type Contract, engineBuildOf, type PlacementClass } from '#domain/placement-terms.js';
 import { admit, tooLargeFor, whyTooLarge } from './admit.js';
-import type { BytesByDevice } from './charges.js';
 import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
 import { claimCores, type CoreClaim } from './cores.js';
 import { type Remembered, rememberedFailure } from './failures.js';
-import { DEFAULT_MICRO_BATCH, whyKvTypeRefused } from './kv.js';
-import { attachmentsOf, offloadOrderOf, type Shape } from './ladder.js';
-import { type Layout, layoutOf } from './layout.js';
-import { type Need, needOf } from './need.js';
+import { whyKvTypeRefused } from './kv.js';
+import type { Shape } from './ladder.js';
+import { layoutOf } from './layout.js';
 import { forecastOf, type Plan, type Verdict } from './plan.js';
+import { type Claim, Draft } from './plan-draft.js';
 import type { Snapshot } from './snapshot.js';
-
-type Claim = Extract<CoreClaim, { ok: true }>;
 
 /**
  * What becomes of one shape: the first of its contexts that is admitted, else the best reason why none is. A context
@@ -30,11 +26,22 @@ export function evaluate(snapshot: Snapshot, shape: Shape, withBusy: boolean): V
     const reason = `a context of ${asked} tokens is asked, and the model is trained for ${trained}`;
     return { kind: 'never', shape, reason, code: 'context_length_exceeded' };
   }
-  // Sharing a core for a while is better than a wait without end behind a call that does not end.
-  const cores = withBusy ? { ...snapshot.cores, free: Math.max(1, snapshot.cores.free) } : snapshot.cores;
-  const claim = claimCores(input.worker, cores, holdsWeightsInRam(shape), input.settings);
+  const claim = claimOf(snapshot, holdsWeightsInRam(shape), withBusy);
   if (!claim.ok) return { kind: 'blocked', shape, reason: claim.reason };
   return overContexts(snapshot, shape, claim, withBusy);
+}
+
+/** The cores of a plan: those with weights in RAM have one claim, and the others have another. */
+function claimOf(snapshot: Snapshot, weightsInRam: boolean, withBusy: boolean): CoreClaim {
+  const { claims, input, cores } = snapshot;
+  const key = (weightsInRam ? 2 : 0) + (withBusy ? 1 : 0);
+  // Sharing a core for a while is better than a wait without end behind a call that does not end.
+  return (claims[key] ??= claimCores(
+    input.worker,
+    withBusy ? { ...cores, free: Math.max(1, cores.free) } : cores,
+    weightsInRam,
+    input.settings,
+  ));
 }
 
 const holdsWeightsInRam = (shape: Shape): boolean => shape.rung !== 'gpu-only' && shape.rung !== '4bit';
@@ -43,62 +50,61 @@ function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
   const { input } = snapshot;
   const trained = shape.artifact.geometry?.trainedContextTokens;
   if (input.model.kind !== 'chat') return [trained ?? 512];
-  const { label } = shape.artifact;
-  const known = snapshot.contexts.get(label);
-  if (known) return known;
-  const replaced = snapshot.own.filter((r) => r.artifact === label);
+  const trainedTokens = trained ?? AUTO_TOKENS;
+  const replacedTokens = replacedContext(snapshot, shape.artifact.label);
+  for (const known of snapshot.contexts)
+    if (known.trainedTokens === trainedTokens && known.replacedTokens === replacedTokens)
+      return known.contexts;
   const contexts = chooseContext({
     ask: input.ask.context,
-    trainedTokens: trained ?? AUTO_TOKENS,
+    trainedTokens,
     callTokens: snapshot.callTokens,
     ...(snapshot.p99Tokens === undefined ? {} : { p99Tokens: snapshot.p99Tokens }),
-    replacedTokens: Math.max(0, ...replaced.map((r) => r.contract.contextTokens)),
+    replacedTokens,
   });
-  snapshot.contexts.set(label, contexts);
+  snapshot.contexts.push({ trainedTokens, replacedTokens, contexts });
   return contexts;
 }
 
+/** The largest context of the model's own residents of an artifact, which would be replaced. */
+function replacedContext({ own }: Snapshot, label: string): number {
+  let largest = 0;
+  for (const { artifact, contract } of own)
+    if (artifact === label) largest = Math.max(largest, contract.contextTokens);
+  return largest;
+}
+
 function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: boolean): Verdict {
+  const draft = new Draft(snapshot, shape, claim);
   let least = 0;
   let largestFound = false;
   let worst: Verdict | undefined;
   let never: Extract<Verdict, { kind: 'never' }> | undefined;
-  const keep = (verdict: Verdict): void => {
-    if (!worst || (worst.kind === 'failed' && verdict.kind === 'blocked')) worst = verdict;
-  };
   for (const contextTokens of contextsOf(snapshot, shape)) {
     if (largestFound && contextTokens < least) break;
-    const arranged = arrange(snapshot, shape, contextTokens, claim);
-    if (arranged.kind !== 'plan') {
-      if (arranged.kind === 'same') return { kind: 'same', shape, reason: arranged.reason };
-      if (arranged.kind === 'blocked') keep({ kind: 'blocked', shape, reason: arranged.reason });
-      else never ??= { kind: 'never', shape, reason: arranged.reason, code: 'model_cannot_fit' };
+    const layout = layoutOf(snapshot, shape, contextTokens, draft.at(contextTokens));
+    if ('reason' in layout) {
+      const { kind, reason } = layout;
+      if (kind === 'same') return { kind, shape, reason };
+      if (kind === 'blocked') worst = worseOf(worst, { kind, shape, reason });
+      else never ??= { kind, shape, reason, code: 'model_cannot_fit' };
       continue;
     }
-    const { plan } = arranged;
+    const plan = draft.plan(layout);
     const tooLarge = tooLargeFor(snapshot, plan);
     if (tooLarge !== undefined) {
-      const reason = (): string => whyTooLarge(snapshot, plan, tooLarge);
-      never = {
-        kind: 'never',
-        plan,
-        shape,
-        get reason() {
-          return reason();
-        },
-        code: 'model_cannot_fit',
-      };
+      never = new TooLarge(snapshot, plan, tooLarge);
       continue;
     }
     const barred = barredReason(snapshot, plan);
     const remembered = rememberedPlan(snapshot, plan);
     if (remembered) {
-      keep({ kind: 'failed', plan, shape, remembered });
+      worst = worseOf(worst, { kind: 'failed', plan, shape, remembered });
       if (remembered.terminal) break;
       continue;
     }
     if (barred !== undefined) {
-      keep({ kind: 'blocked', plan, shape, reason: barred });
+      worst = worseOf(worst, { kind: 'blocked', plan, shape, reason: barred });
       continue;
     }
     if (!largestFound) {
@@ -107,7 +113,7 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
     }
     const verdict = verdictOf(snapshot, plan, withBusy);
     if (verdict.kind === 'admitted') return verdict;
-    keep(verdict);
+    worst = worseOf(worst, verdict);
   }
   return (
     worst ??
@@ -115,38 +121,53 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
   );
 }
 
-function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
-  const { shape } = plan;
-  const admission = admit(snapshot, plan, withBusy);
-  if (admission.kind === 'blocked') {
-    return {
-      kind: 'blocked',
-      plan,
-      shape,
-      // Words are made for the few that are told.
-      get reason() {
-        return admission.reason;
-      },
-      get freeInSeconds() {
-        return admission.freeInSeconds;
-      },
-    };
+/** The first is told, but a plan that has to wait is told before one that failed. */
+const worseOf = (worst: Verdict | undefined, verdict: Verdict): Verdict =>
+  worst && !(worst.kind === 'failed' && verdict.kind === 'blocked') ? worst : verdict;
+
+/** Words are made for the few that are told. */
+class TooLarge {
+  readonly kind = 'never';
+  readonly code = 'model_cannot_fit';
+  readonly plan: Plan;
+  readonly #snapshot: Snapshot;
+  readonly #deviceId: DeviceId;
+
+  constructor(snapshot: Snapshot, plan: Plan, deviceId: DeviceId) {
+    this.#snapshot = snapshot;
+    this.plan = plan;
+    this.#deviceId = deviceId;
   }
+
+  get shape(): Shape {
+    return this.plan.shape;
+  }
+
+  get reason(): string {
+    return whyTooLarge(this.#snapshot, this.plan, this.#deviceId);
+  }
+}
+
+function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
+  const admission = admit(snapshot, plan, withBusy);
+  if (admission.kind === 'blocked') return admission;
+  const { victims, exact, readyInSeconds, reason } = admission;
   return {
     kind: 'admitted',
     plan,
-    victims: admission.victims,
-    exact: admission.exact,
-    forecast: forecastOf(snapshot, plan, admission.readyInSeconds),
-    reason: admission.reason,
+    victims,
+    exact,
+    forecast: forecastOf(snapshot, plan, readyInSeconds),
+    reason,
   };
 }
 
-function rememberedPlan(snapshot: Snapshot, { shape, contract }: Plan): Remembered | undefined {
+function rememberedPlan(snapshot: Snapshot, plan: Plan): Remembered | undefined {
   const { worker, model, nowMs } = snapshot.input;
   if (worker.failedPlans.size === 0) return undefined;
-  const plan = { modelKey: model.modelKey, artifact: shape.artifact.label, contract };
-  return rememberedFailure(worker, plan, snapshot.roomList, nowMs);
+  const { shape, contract } = plan;
+  const tried = { modelKey: model.modelKey, artifact: shape.artifact.label, contract };
+  return rememberedFailure(worker, tried, snapshot.roomList, nowMs);
 }
 
 function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
@@ -155,114 +176,4 @@ function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
   const barred = snapshot.input.history.barred.get(windowlessKey(klass));
   if (!isBarred(barred, klass.contextTokens, snapshot.roomList)) return undefined;
   return `the engine refused ${barred?.contextTokens ?? 0} tokens with no less room than now: ${barred?.reason ?? ''}`;
-}
-
-type Arranged =
-  | { readonly kind: 'plan'; readonly plan: Plan }
-  | { readonly kind: 'never' | 'blocked' | 'same'; readonly reason: string };
-
-/** The plan of a shape at a context: its layers laid out, and what it takes. */
-function arrange(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim): Arranged {
-  const draft = new Draft(snapshot, shape, contextTokens, claim);
-  const price = (layout: Layout, deviceId: DeviceId): number => draft.asked(layout).get(deviceId) ?? 0;
-  const result = layoutOf(snapshot, shape, contextTokens, price);
-  return result.ok ? { kind: 'plan', plan: draft.plan(result.layout) } : result;
-}
-
-interface Priced {
-  readonly layout: Layout;
-  readonly klass: PlacementClass;
-  readonly need: Need;
-  readonly projectable: boolean;
-  readonly asked: BytesByDevice;
-}
-
-/** A plan whose layers are not laid out yet: priced at the layouts that are tried, the last of which is kept. */
-class Draft {
-  readonly #snapshot: Snapshot;
-  readonly #shape: Shape;
-  readonly #contextTokens: number;
-  readonly #claim: Claim;
-  #last: Priced | undefined;
-
-  constructor(snapshot: Snapshot, shape: Shape, contextTokens: number, claim: Claim) {
-    this.#snapshot = snapshot;
-    this.#shape = shape;
-    this.#contextTokens = contextTokens;
-    this.#claim = claim;
-  }
-
-  asked(layout: Layout): BytesByDevice {
-    return this.#price(layout).asked;
-  }
-
-  plan(layout: Layout): Plan {
-    const { need, asked, projectable, klass } = this.#price(layout);
-    return { shape: this.#shape, contract: this.#contract(layout), klass, need, asked, projectable };
-  }
-
-  #price(layout: Layout): Priced {
-    const last = this.#last;
-    if (last?.layout.gpuLayers === layout.gpuLayers && last.layout.cpuMoeLayers === layout.cpuMoeLayers)
-      return last;
-    const { input, process } = this.#snapshot;
-    const { artifact, engine } = this.#shape;
-    const klass = this.#class(layout);
-    const need = needOf({
-      artifact,
-      plan: klass,
-      history: input.history,
-      process,
-      order: offloadOrderOf(engine),
-      attachments: attachmentsOf(input.model, engine),
-    });
-    const projectable = need.fromHeader && !input.unprojectable.has(classKey(klass));
-    const asked = projectable ? need.exactBytes : need.bytes;
-    return (this.#last = { layout, klass, need, projectable, asked });
-  }
-
-  #class(layout: Layout): PlacementClass {
-    const { artifact, engine, devices } = this.#shape;
-    const { kvType, slots } = this.#snapshot.input.ask;
-    const { gpuLayers, cpuMoeLayers, blocksByDevice } = layout;
-    const klass = {
-      artifact: artifact.label,
-      devices,
-      gpuLayers,
-      cpuMoeLayers,
-      kvType,
-      contextTokens: this.#contextTokens,
-      slots,
-      microBatch: DEFAULT_MICRO_BATCH,
-      flashAttention: this.#flashAttention(),
-      engineBuild: engineBuildOf(engine),
-    };
-    return blocksByDevice ? { ...klass, blocksByDevice } : klass;
-  }
-
-  #contract(layout: Layout): Contract {
-    const { engine, rung, devices } = this.#shape;
-    const { model, ask } = this.#snapshot.input;
-    const { threads, cores } = this.#claim;
-    return {
-      kind: model.kind,
-      engine: { kind: engine.kind, build: engine.build },
-      rung,
-      contextTokens: this.#contextTokens,
-      slots: ask.slots,
-      kvType: ask.kvType,
-      ...layout,
-      microBatch: DEFAULT_MICRO_BATCH,
-      flashAttention: this.#flashAttention(),
-      threads,
-      ...(cores ? { cores } : {}),
-      devices,
-    };
-  }
-
-  /** A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context. */
-  #flashAttention(): boolean {
-    const { model, ask } = this.#snapshot.input;
-    return model.kind === 'chat' && (ask.kvType !== 'f16' || this.#shape.engine.kind === 'llama-server');
-  }
 }

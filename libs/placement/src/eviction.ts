@@ -1,6 +1,7 @@
 import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
-import { type BytesByDevice, compareText } from './charges.js';
+import type { BytesByDevice } from './charges.js';
 import { cheapestSet } from './eviction-exact.js';
+import { cheapestOnOne, ties } from './eviction-single.js';
 import type { EvictionOrder } from './settings.js';
 
 /** A resident that may be evicted, with what counts for and against it. */
@@ -36,9 +37,10 @@ interface OnDevice {
   /** What all of them free together. */
   readonly bytes: number;
   readonly anyUnknown: boolean;
+  readonly oneBand: boolean;
 }
 
-const NOBODY: OnDevice = { list: [], bytes: 0, anyUnknown: false };
+const NOBODY: OnDevice = { list: [], bytes: 0, anyUnknown: false, oneBand: true };
 
 /** The candidates of one decision, by device, so that each of its plans looks at those alone that could help it. */
 export class EvictionField {
@@ -58,8 +60,15 @@ export class EvictionField {
       }
     }
     for (const [deviceId, list] of lists) {
-      const bytes = list.reduce((sum, c) => sum + (c.frees.get(deviceId) ?? 0), 0);
-      this.#byDevice.set(deviceId, { list, bytes, anyUnknown: list.some((c) => c.unknownSize) });
+      let bytes = 0;
+      let anyUnknown = false;
+      let oneBand = true;
+      for (const c of list) {
+        bytes += c.frees.get(deviceId) ?? 0;
+        anyUnknown ||= c.unknownSize;
+        oneBand &&= c.band === list[0]?.band;
+      }
+      this.#byDevice.set(deviceId, { list, bytes, anyUnknown, oneBand });
     }
   }
 
@@ -93,6 +102,16 @@ export function evictionSetOf(
 ): EvictionSet | undefined {
   const open = openOf(deficits);
   if (open.size === 0) return NOBODY_GOES;
+  if (open.size === 1 && order === 'loss') {
+    for (const [deviceId, bytes] of open) {
+      const { list, bytes: most, anyUnknown, oneBand } = field.on(deviceId);
+      if (most < bytes) return undefined;
+      if (anyUnknown || !oneBand || list.length > EXACT_CANDIDATES) break;
+      const found = cheapestOnOne(deviceId, bytes, list, Math.min(NODES_PER_PLAN, field.nodesLeft));
+      field.nodesLeft -= found.nodes;
+      return found;
+    }
+  }
   let anyUnknown = false;
   for (const [deviceId, bytes] of open) {
     const there = field.on(deviceId);
@@ -164,10 +183,6 @@ function byLossForGain(
   const rate = (c: EvictionCandidate): number => rates.get(c) ?? 0;
   return [...candidates].sort((a, b) => a.band - b.band || rate(a) - rate(b) || ties(a, b));
 }
-
-/** Longest idle, fewest calls, key. */
-const ties = (a: EvictionCandidate, b: EvictionCandidate): number =>
-  b.idleSeconds - a.idleSeconds || a.calls - b.calls || compareText(a.residentId, b.residentId);
 
 function byOrder(
   order: Exclude<EvictionOrder, 'loss'>,

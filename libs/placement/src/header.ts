@@ -30,46 +30,80 @@ export type PricedPlan = Pick<
   readonly blocksByDevice?: readonly number[];
 };
 
-/** Prices a plan from the header: weights and cache exactly, work buffers as an estimate. */
-export function headerBytes(
-  geometry: Geometry,
-  plan: PricedPlan,
-  order: OffloadOrder,
-): ReadonlyMap<DeviceId, HeaderBytes> {
+/** Columns of a priced plan: each device has these four figures, RAM first, then the plan's devices in their order. */
+export const WEIGHTS = 0;
+export const KV = 1;
+export const STATE = 2;
+export const COMPUTE = 3;
+const COLUMNS = 4;
+
+/** Figures of one plan; the same table is filled anew for the next, so it is read at once and never kept. */
+export type HeaderTable = Float64Array;
+
+export const figureOf = (table: HeaderTable, row: number, column: number): number =>
+  table[row * COLUMNS + column] ?? 0;
+
+let scratch: HeaderTable = new Float64Array(COLUMNS * 17);
+
+/**
+ * Prices a plan from the header: weights and cache exactly, work buffers as an estimate. Plans are priced by the hundred
+ * for each decision, so nothing is made for one of them.
+ * @returns a table that the next call overwrites
+ */
+export function priceFromHeader(geometry: Geometry, plan: PricedPlan, order: OffloadOrder): HeaderTable {
   const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = geometry;
+  const { devices } = plan;
+  if (scratch.length < COLUMNS * (devices.length + 1))
+    scratch = new Float64Array(COLUMNS * (devices.length + 1));
   const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
   const { always, experts } = blockSumsOf(geometry);
   const cache = geometry.kind === 'chat' ? cacheSumsOf(geometry, plan) : NO_CACHE;
   const compute = computeBytes(geometry, plan);
   const kept = Math.min(blocks.length, plan.cpuMoeLayers);
-  const result = new Map<DeviceId, HeaderBytes>();
-  result.set(RAM, {
-    weightsBytes:
-      tokenEmbeddingBytes +
-      between(always, 0, firstBlock) +
-      between(experts, 0, Math.max(firstBlock, kept)) +
-      (outputOnCard ? 0 : outputBytes + otherBytes),
-    kvBytes: between(cache.kv, 0, firstBlock),
-    stateBytes: between(cache.state, 0, firstBlock),
-    // With every block on cards the host computes next to nothing.
-    computeBytes: firstBlock > 0 ? compute : 0,
-  });
+  scratch[WEIGHTS] =
+    tokenEmbeddingBytes +
+    between(always, 0, firstBlock) +
+    between(experts, 0, Math.max(firstBlock, kept)) +
+    (outputOnCard ? 0 : outputBytes + otherBytes);
+  scratch[KV] = between(cache.kv, 0, firstBlock);
+  scratch[STATE] = between(cache.state, 0, firstBlock);
+  // With every block on cards the host computes next to nothing.
+  scratch[COMPUTE] = firstBlock > 0 ? compute : 0;
   let from = firstBlock;
-  plan.devices.forEach((deviceId, index) => {
-    const last = index === plan.devices.length - 1;
+  for (let index = 0; index < devices.length; index++) {
+    const last = index === devices.length - 1;
     const to = last
       ? blocks.length
       : Math.min(blocks.length, from + blocksOn(plan, index, blocks.length - firstBlock));
     const onCard = last && outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
-    result.set(deviceId, {
-      weightsBytes: between(always, from, to) + between(experts, Math.max(from, kept), to) + onCard,
-      kvBytes: between(cache.kv, from, to),
-      stateBytes: between(cache.state, from, to),
-      computeBytes: to > from || onCard > 0 ? compute : 0,
-    });
+    const row = (index + 1) * COLUMNS;
+    scratch[row + WEIGHTS] = between(always, from, to) + between(experts, Math.max(from, kept), to) + onCard;
+    scratch[row + KV] = between(cache.kv, from, to);
+    scratch[row + STATE] = between(cache.state, from, to);
+    scratch[row + COMPUTE] = to > from || onCard > 0 ? compute : 0;
     from = to;
-  });
-  return result;
+  }
+  return scratch;
+}
+
+/** The same as an object for each device. */
+export function headerBytes(
+  geometry: Geometry,
+  plan: PricedPlan,
+  order: OffloadOrder,
+): ReadonlyMap<DeviceId, HeaderBytes> {
+  const table = priceFromHeader(geometry, plan, order);
+  return new Map(
+    [RAM, ...plan.devices].map((deviceId, row) => [
+      deviceId,
+      {
+        weightsBytes: figureOf(table, row, WEIGHTS),
+        kvBytes: figureOf(table, row, KV),
+        stateBytes: figureOf(table, row, STATE),
+        computeBytes: figureOf(table, row, COMPUTE),
+      },
+    ]),
+  );
 }
 
 /** The first blocks on the first card, as an engine splits by layer; as even as can be unless the plan says. */

@@ -1,7 +1,8 @@
 import type { Artifact, Attachment, FoundModel } from '#domain/events/catalog-events.js';
 import type { EngineOnWorker } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
-import { type ModelKind, type Rung, RUNGS } from '#domain/placement-terms.js';
+import { type ModelKind, type Rung, RUNGS, sameList } from '#domain/placement-terms.js';
+import { memo } from './memo.js';
 import type { OffloadOrder } from './weights.js';
 import { hasExperts } from './weights.js';
 
@@ -59,11 +60,23 @@ export interface EngineQuestion {
   readonly split: boolean;
 }
 
+type EngineAnswer =
+  { readonly ok: true; readonly engine: EngineOnWorker } | { readonly ok: false; readonly reason: string };
+
 /** The first engine, in order of preference, that can do what the plan needs; else why none can. */
-export function engineFor(
-  engines: readonly EngineOnWorker[],
-  question: EngineQuestion,
-): { readonly ok: true; readonly engine: EngineOnWorker } | { readonly ok: false; readonly reason: string } {
+export function engineFor(engines: readonly EngineOnWorker[], question: EngineQuestion): EngineAnswer {
+  const answers = answersOf(engines);
+  const key = `${question.kind}${question.gpu ? ' gpu' : ''}${question.split ? ' split' : ''}`;
+  const known = answers.get(key);
+  if (known) return known;
+  const answer = firstAble(engines, question);
+  answers.set(key, answer);
+  return answer;
+}
+
+const answersOf = memo((_: readonly EngineOnWorker[]) => new Map<string, EngineAnswer>());
+
+function firstAble(engines: readonly EngineOnWorker[], question: EngineQuestion): EngineAnswer {
   const needs = [question.kind, ...(question.gpu ? ['gpu'] : []), ...(question.split ? ['moe-split'] : [])];
   const engine = engines.find((e) => needs.every((need) => e.capabilities.includes(need)));
   if (engine) return { ok: true, engine };
@@ -87,9 +100,30 @@ export interface LadderQuestion {
 
 /** Every rung of every approved artifact, in the ladder's order, as shapes to try or with the reason why not. */
 export function ladderOf(question: LadderQuestion): readonly Step[] {
+  const kept = lastLadder(question.approved);
+  if (kept.question && isSameQuestion(kept.question, question)) return kept.steps;
   const four = question.approved.findIndex((a, q) => q > 0 && isFourBit(a));
-  return question.approved.flatMap((artifact, q) => new ArtifactLadder(question, artifact, q, four).steps());
+  const steps: Step[] = [];
+  question.approved.forEach((artifact, q) => {
+    steps.push(...new ArtifactLadder(question, artifact, q, four).steps());
+  });
+  kept.question = question;
+  kept.steps = steps;
+  return steps;
 }
+
+/** A model that waits is decided on again and again: its ladder is the same until its devices change their order. */
+const lastLadder = memo((_: readonly Artifact[]): { question?: LadderQuestion; steps: readonly Step[] } => ({
+  steps: [],
+}));
+
+const isSameQuestion = (a: LadderQuestion, b: LadderQuestion): boolean =>
+  a.kind === b.kind &&
+  a.engines === b.engines &&
+  !a.pins &&
+  !b.pins &&
+  sameList(a.allowedRungs, b.allowedRungs) &&
+  sameList(a.accelerators, b.accelerators);
 
 /** `Q4_K_M`, `IQ4_XS`, `MXFP4`: a form of about four bits per weight. */
 export const isFourBit = (artifact: Artifact): boolean =>

@@ -14,17 +14,17 @@ export interface Layout {
   readonly blocksByDevice?: readonly number[];
 }
 
-export type LayoutResult =
-  | { readonly ok: true; readonly layout: Layout }
-  | {
-      readonly ok: false;
-      /** `same`: it amounts to another rung, at this context and at every smaller one. */
-      readonly kind: 'never' | 'blocked' | 'same';
-      readonly reason: string;
-    };
+/** Why a shape has no layout. */
+export interface NoLayout {
+  /** `same`: it amounts to another rung, at this context and at every smaller one. */
+  readonly kind: 'never' | 'blocked' | 'same';
+  readonly reason: string;
+}
 
-/** Bytes that a layout of the shape would take on a device. */
-export type Price = (layout: Layout, deviceId: DeviceId) => number;
+export interface Pricing {
+  /** Bytes that a layout of the shape would take on a device. */
+  price(layout: Layout, deviceId: DeviceId): number;
+}
 
 /**
  * The layers of a shape. `moe`: the most experts on the card that its room takes, down to none. `max-ram`: the fewest
@@ -34,22 +34,41 @@ export function layoutOf(
   snapshot: Snapshot,
   shape: Shape,
   contextTokens: number,
-  price: Price,
-): LayoutResult {
+  pricing: Pricing,
+): Layout | NoLayout {
   const geometry = shape.artifact.geometry;
   const all = (geometry?.blocks.length ?? 0) + 1;
+  if (!shape.pins) {
+    if (shape.rung === 'ram-only') return RAM_ONLY;
+    if (shape.rung === 'gpu-only' || shape.rung === '4bit')
+      return spread(snapshot, shape, { gpuLayers: all, cpuMoeLayers: 0 });
+  }
   const on = (gpuLayers: number, cpuMoeLayers = 0): Layout =>
     spread(snapshot, shape, { gpuLayers, cpuMoeLayers });
+  const price: Price = (layout, deviceId) => pricing.price(layout, deviceId);
+  if (shape.pins) return pinnedLayout(shape, geometry, price, on, all);
+  return searched(snapshot, shape, new Guess(snapshot, shape, contextTokens, price, on, all), price, on, all);
+}
+
+type Price = Pricing['price'];
+
+const RAM_ONLY: Layout = { gpuLayers: 0, cpuMoeLayers: 0 };
+
+function searched(
+  snapshot: Snapshot,
+  shape: Shape,
+  guess: Guess,
+  price: Price,
+  on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
+  all: number,
+): Layout | NoLayout {
   const { allowedRungs } = snapshot.input.ask;
   const allowed = (rung: Rung): boolean => allowedRungs?.includes(rung) ?? true;
-  if (shape.pins) return pinnedLayout(shape, geometry, price, on, all);
-  const guess = new Guess(snapshot, shape, contextTokens, (layout, d) => price(layout, d), on, all);
   switch (shape.rung) {
     case 'ram-only':
-      return { ok: true, layout: on(0) };
     case 'gpu-only':
     case '4bit':
-      return { ok: true, layout: on(all) };
+      return RAM_ONLY;
     case 'moe': {
       const n = all - 1;
       const experts = least(
@@ -59,8 +78,8 @@ export function layoutOf(
         () => guess.expertsInRam(),
       );
       if (experts === 0 && allowed('gpu-only'))
-        return { ok: false, kind: 'same', reason: 'all its experts fit the card: that is gpu-only' };
-      return { ok: true, layout: on(all, experts ?? n) };
+        return { kind: 'same', reason: 'all its experts fit the card: that is gpu-only' };
+      return on(all, experts ?? n);
     }
     case 'max-ram': {
       const layers = least(
@@ -70,14 +89,13 @@ export function layoutOf(
         () => guess.layersOnCard(),
       );
       if (layers === 0 && allowed('ram-only'))
-        return { ok: false, kind: 'same', reason: 'all of it fits RAM: that is ram-only' };
+        return { kind: 'same', reason: 'all of it fits RAM: that is ram-only' };
       return layers === undefined
         ? {
-            ok: false,
             kind: 'blocked',
             reason: `${formatBytes(free(snapshot, RAM))} of RAM do not hold what must be there`,
           }
-        : { ok: true, layout: on(layers) };
+        : on(layers);
     }
     case 'max-gpu': {
       const fewer = least(
@@ -88,10 +106,10 @@ export function layoutOf(
       );
       const layers = all - (fewer ?? all);
       if (layers === all && allowed('gpu-only'))
-        return { ok: false, kind: 'same', reason: 'all of it fits the card: that is gpu-only' };
+        return { kind: 'same', reason: 'all of it fits the card: that is gpu-only' };
       return layers === 0
-        ? { ok: false, kind: 'blocked', reason: 'the room of the card holds no layer with its cache' }
-        : { ok: true, layout: on(layers) };
+        ? { kind: 'blocked', reason: 'the room of the card holds no layer with its cache' }
+        : on(layers);
     }
   }
 }
@@ -250,18 +268,16 @@ function pinnedLayout(
   price: Price,
   on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
   all: number,
-): LayoutResult {
+): Layout | NoLayout {
   const { gpuLayers, cpuMoeLayers, gpuBytes, ramBytes } = shape.pins ?? {};
   const n = all - 1;
   if (gpuLayers !== undefined && gpuLayers > all)
     return {
-      ok: false,
       kind: 'never',
       reason: `${gpuLayers} GPU layers are pinned, and the model has ${all}`,
     };
   if (cpuMoeLayers !== undefined && cpuMoeLayers > n)
     return {
-      ok: false,
       kind: 'never',
       reason: `${cpuMoeLayers} expert layers are pinned to RAM, and the model has ${n}`,
     };
@@ -276,7 +292,7 @@ function pinnedLayout(
       ? range(0, n).map((kept) => on(all, kept))
       : range(0, all).map((l) => on(ramBytes === undefined ? all - l : l));
   const layout = candidates.find(within);
-  if (layout) return { ok: true, layout };
+  if (layout) return layout;
   const budgets = [
     ...(gpuBytes === undefined ? [] : [`${formatBytes(gpuBytes)} on the card`]),
     ...(ramBytes === undefined ? [] : [`${formatBytes(ramBytes)} of RAM`]),
@@ -288,7 +304,7 @@ function pinnedLayout(
         .join(', ')
     : 'more';
   const what = geometry ? '' : ' (its header could not be read)';
-  return { ok: false, kind: 'never', reason: `${budgets} are pinned, and it takes ${needs}${what}` };
+  return { kind: 'never', reason: `${budgets} are pinned, and it takes ${needs}${what}` };
 }
 
 const range = (from: number, to: number): readonly number[] =>

@@ -1,6 +1,6 @@
 import type { HistoryEventData } from '#domain/events/history-events.js';
 import type { Fact, PairHistory } from '#domain/history/history.js';
-import type { PlacementClass } from '#domain/placement-terms.js';
+import { type PlacementClass, sameClass, sameList } from '#domain/placement-terms.js';
 import { compareText } from './charges.js';
 import { memo } from './memo.js';
 
@@ -21,29 +21,6 @@ function byArtifact<F extends Measured | Projected>(
     else groups.set(artifact, [fact]);
   }
   return groups;
-}
-
-export function sameClass(a: PlacementClass, b: PlacementClass): boolean {
-  return (
-    a.contextTokens === b.contextTokens &&
-    a.gpuLayers === b.gpuLayers &&
-    a.cpuMoeLayers === b.cpuMoeLayers &&
-    a.kvType === b.kvType &&
-    a.slots === b.slots &&
-    a.microBatch === b.microBatch &&
-    a.flashAttention === b.flashAttention &&
-    a.engineBuild === b.engineBuild &&
-    a.artifact === b.artifact &&
-    sameList(a.devices, b.devices) &&
-    sameList(a.blocksByDevice, b.blocksByDevice)
-  );
-}
-
-export function sameList<T>(a: readonly T[] | undefined, b: readonly T[] | undefined): boolean {
-  if (a === b) return true;
-  if (!a || !b || a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
 }
 
 /** The measurement of this very class. */

@@ -16,7 +16,7 @@ import {
 import { headerBytes } from './header.js';
 import { attachmentsOf } from './ladder.js';
 import { needOf } from './need.js';
-import { processFigures } from './process-figures.js';
+import { NO_PROCESS_FIGURES, processFigures } from './process-figures.js';
 import {
   artifact,
   attention,
@@ -242,7 +242,7 @@ describe('what goes with a model (worked figures of the rules)', () => {
       artifact: artifact(),
       plan: placementClassOf('F16', contract(over)),
       history: from,
-      process: new Map(),
+      process: NO_PROCESS_FIGURES,
       order: 'output-first',
       attachments: [projector, adapter],
     });
@@ -254,7 +254,7 @@ describe('what goes with a model (worked figures of the rules)', () => {
       artifact: artifact(),
       plan: placementClassOf('F16', contract()),
       history: history('m'),
-      process: new Map(),
+      process: NO_PROCESS_FIGURES,
       order: 'output-first',
     });
     const { terms, bytes, exactBytes } = need({});
@@ -288,7 +288,7 @@ describe('the order of belief', () => {
       artifact: artifact(),
       plan: placementClassOf('F16', contract(over)),
       history: from,
-      process: new Map(),
+      process: NO_PROCESS_FIGURES,
       order: 'output-first',
     });
   const of = (terms: readonly NeedTerm[], name: string) => terms.find((t) => t.term === name);
@@ -365,7 +365,7 @@ describe('the order of belief', () => {
       artifact: { label: 'F16', files: [], complete: true },
       plan: placementClassOf('F16', contract()),
       history: history('m'),
-      process: new Map(),
+      process: NO_PROCESS_FIGURES,
       order: 'output-first',
     });
     expect(need.terms.map((t) => t.basis)).toEqual(['unknown', 'unknown']);

@@ -1,12 +1,12 @@
 import type { Considered } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
-import type { Contract, PlacementClass } from '#domain/placement-terms.js';
-import type { BytesByDevice } from './charges.js';
+import { type Contract, type PlacementClass, sameList } from '#domain/placement-terms.js';
+import type { Amounts } from './amounts.js';
 import type { EvictionCandidate } from './eviction.js';
 import type { Remembered } from './failures.js';
 import { offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
-import { lastMeasured, sameList } from './measured.js';
+import { lastMeasured } from './measured.js';
 import type { Need } from './need.js';
 import { outputSeconds, pricedOutputTokens } from './predict.js';
 import type { Snapshot } from './snapshot.js';
@@ -19,13 +19,17 @@ const GUESSED_OUTPUT_TOKENS = 256;
 export interface Plan {
   readonly shape: Shape;
   readonly contract: Contract;
+  /** As in the contract. */
+  readonly threads: number;
   readonly klass: PlacementClass;
   readonly need: Need;
   /** Bytes that must fit: without estimates while the engine can still be asked. */
-  readonly asked: BytesByDevice;
+  readonly asked: Amounts;
   /** The engine has not been asked about this class yet. */
   readonly projectable: boolean;
 }
+
+const NO_PROMPT = { promptTokens: 0 };
 
 export interface Forecast {
   readonly readyInSeconds: number;
@@ -69,23 +73,22 @@ export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: numbe
   const { input, rates } = snapshot;
   const load = loadSeconds(input.history, plan.klass, plan.need.weightsBytes);
   const measured = ratesBelongTo(snapshot, plan)
-    ? outputSeconds(rates, input.ticket ?? { promptTokens: 0 })
+    ? outputSeconds(rates, input.ticket ?? NO_PROMPT)
     : undefined;
   if (measured !== undefined) {
     const estimated = load.basis === 'estimated';
     return { readyInSeconds, loadSeconds: load.seconds, outputSeconds: measured, estimated };
   }
-  const { shape, contract } = plan;
+  const { shape, klass } = plan;
   const geometry = shape.artifact.geometry;
   const perToken =
-    geometry && estimatedSecondsPerToken(input.worker, geometry, contract, offloadOrderOf(shape.engine));
+    geometry &&
+    estimatedSecondsPerToken(input.worker, geometry, klass, plan.threads, offloadOrderOf(shape.engine));
   const tokens = pricedOutputTokens(rates, input.ticket?.maxTokens) ?? GUESSED_OUTPUT_TOKENS;
-  return {
-    readyInSeconds,
-    loadSeconds: load.seconds,
-    ...(perToken === undefined ? {} : { outputSeconds: perToken * tokens }),
-    estimated: true,
-  };
+  const { seconds } = load;
+  return perToken === undefined
+    ? { readyInSeconds, loadSeconds: seconds, estimated: true }
+    : { readyInSeconds, loadSeconds: seconds, outputSeconds: perToken * tokens, estimated: true };
 }
 
 /**
@@ -95,10 +98,10 @@ export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: numbe
 function ratesBelongTo(snapshot: Snapshot, plan: Plan): boolean {
   if (snapshot.accelerators.length === 0) return true;
   const last = lastMeasured(snapshot.input.history);
-  return last !== undefined && isSamePlace(last.value.class, plan.contract);
+  return last !== undefined && isSamePlace(last.value.class, plan.klass);
 }
 
-type Place = Pick<Contract, 'devices' | 'gpuLayers' | 'cpuMoeLayers'>;
+type Place = Pick<PlacementClass, 'devices' | 'gpuLayers' | 'cpuMoeLayers'>;
 
 const isSamePlace = (a: Place, b: Place): boolean =>
   a.gpuLayers === b.gpuLayers && a.cpuMoeLayers === b.cpuMoeLayers && sameList(a.devices, b.devices);
@@ -108,12 +111,6 @@ export const totalSeconds = (forecast: Forecast): number | undefined =>
   forecast.outputSeconds === undefined
     ? undefined
     : forecast.readyInSeconds + forecast.loadSeconds + forecast.outputSeconds;
-
-export function sumBytes(bytes: BytesByDevice): number {
-  let sum = 0;
-  for (const n of bytes.values()) sum += n;
-  return sum;
-}
 
 const REASON_CHARACTERS = 300;
 
@@ -128,39 +125,38 @@ const OUTCOMES = {
   same: 'not-offered',
 } as const;
 
+type Line = { -readonly [K in keyof Considered]: Considered[K] };
+
 /** The line that a verdict leaves in the working. */
 export function consideredOf(snapshot: Snapshot, verdict: Verdict, chosen: boolean): Considered {
-  const plan = verdict.plan;
+  const { plan } = verdict;
   const shape = verdict.kind === 'admitted' ? verdict.plan.shape : verdict.shape;
-  const forecast = verdict.kind === 'admitted' ? totalSeconds(verdict.forecast) : undefined;
-  return {
-    artifact: shape.artifact.label,
-    rung: shape.rung,
-    ...(shape.devices.length > 0 ? { devices: shape.devices } : {}),
-    ...(plan
-      ? {
-          contextTokens: plan.contract.contextTokens,
-          kvType: plan.contract.kvType,
-          needBytes: sumBytes(plan.asked),
-          ...roomSum(snapshot, plan),
-        }
-      : {}),
-    outcome: chosen ? 'chosen' : OUTCOMES[verdict.kind],
-    reason: clip(verdict.kind === 'failed' ? verdict.remembered.reason : verdict.reason),
-    ...(forecast === undefined ? {} : { predictedSeconds: Math.round(forecast * 1000) / 1000 }),
-  };
+  const outcome = chosen ? 'chosen' : OUTCOMES[verdict.kind];
+  const reason = clip(verdict.kind === 'failed' ? verdict.remembered.reason : verdict.reason);
+  const line: Line = { artifact: shape.artifact.label, rung: shape.rung, outcome, reason };
+  if (shape.devices.length > 0) line.devices = shape.devices;
+  if (plan) {
+    line.contextTokens = plan.klass.contextTokens;
+    line.kvType = plan.klass.kvType;
+    line.needBytes = plan.asked.total;
+    const roomBytes = roomSum(snapshot, plan);
+    if (roomBytes !== undefined) line.roomBytes = roomBytes;
+  }
+  const seconds = verdict.kind === 'admitted' ? totalSeconds(verdict.forecast) : undefined;
+  if (seconds !== undefined) line.predictedSeconds = Math.round(seconds * 1000) / 1000;
+  return line;
 }
 
-function roomSum(snapshot: Snapshot, plan: Plan): { readonly roomBytes?: number } {
+function roomSum(snapshot: Snapshot, plan: Plan): number | undefined {
   let sum = 0;
-  for (const deviceId of plan.asked.keys()) {
+  for (const deviceId of plan.asked.devices) {
     const bytes = snapshot.rooms.get(deviceId)?.roomBytes;
-    if (bytes === undefined) return {};
+    if (bytes === undefined) return undefined;
     sum += bytes;
   }
-  return { roomBytes: sum };
+  return sum;
 }
 
 /** Devices that a plan takes something of, or may. */
 export const devicesOf = ({ asked, need }: Plan): readonly DeviceId[] =>
-  need.unknownOn.size === 0 ? [...asked.keys()] : [...new Set([...asked.keys(), ...need.unknownOn])];
+  need.unknownOn.size === 0 ? asked.devices : [...new Set([...asked.devices, ...need.unknownOn])];

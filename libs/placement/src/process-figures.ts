@@ -9,18 +9,20 @@ export interface ProcessFigure {
   readonly at: string;
 }
 
-/** The process figure that was measured last with any model, by `processKey`. */
+/** The process figure of a device and engine build that was measured last with any model. */
 export interface ProcessFigures {
-  get(key: string): ProcessFigure | undefined;
+  of(deviceId: DeviceId, engineBuild: string): ProcessFigure | undefined;
 }
 
-export const processKey = (deviceId: DeviceId, engineBuild: string): string => `${deviceId}|${engineBuild}`;
+export const NO_PROCESS_FIGURES: ProcessFigures = { of: () => undefined };
+
+const processKey = (deviceId: DeviceId, engineBuild: string): string => `${deviceId}|${engineBuild}`;
 
 /** The latest process figure of each device and engine build over all models of a worker, gathered when first asked. */
 export function processFigures(histories: Iterable<PairHistory>): ProcessFigures {
   let gathered: ReadonlyMap<string, ProcessFigure> | undefined;
   return {
-    get: (key) => (gathered ??= gather(histories)).get(key),
+    of: (deviceId, build) => (gathered ??= gather(histories)).get(processKey(deviceId, build)),
   };
 }
 
@@ -34,11 +36,22 @@ export function processFiguresOf(
 ): ProcessFigures {
   const others = gatheredOf(histories);
   const mine = figuresOf(own);
+  // A decision asks for the same few a hundred times: an entry of a few devices is found without making its key.
+  const asked: {
+    readonly deviceId: DeviceId;
+    readonly build: string;
+    readonly figure: ProcessFigure | undefined;
+  }[] = [];
   return {
-    get: (key) => {
+    of: (deviceId, build) => {
+      for (const known of asked)
+        if (known.deviceId === deviceId && known.build === build) return known.figure;
+      const key = processKey(deviceId, build);
       const a = others.get(key);
       const b = mine.get(key);
-      return a && b ? (isLater(b, a) ? b : a) : (a ?? b);
+      const figure = a && b ? (isLater(b, a) ? b : a) : (a ?? b);
+      asked.push({ deviceId, build, figure });
+      return figure;
     },
   };
 }

@@ -1,4 +1,3 @@
-import type { Goal } from './settings.js';
 import { totalSeconds, type Verdict } from './plan.js';
 import type { EffectiveSettings } from './settings.js';
 
@@ -7,68 +6,80 @@ export type Admitted = Extract<Verdict, { kind: 'admitted' }>;
 /** `quality` looks only at plans that end within so many times the fastest known. */
 const QUALITY_SLOWNESS = 3;
 
+type RankSettings = Pick<EffectiveSettings, 'goal' | 'latencyTargetSeconds'>;
+
 /**
  * The admitted plans, best first. T is the predicted time to the end of the output, R the loss of what is displaced, E
  * how many are: quality q, T + R, T; fast T, q, R; resident q, E, T + R. Plans measured above the latency target
  * come after all within it; plans whose T is unknown keep the ladder's order behind the known.
  */
-export function rank(
-  admitted: readonly Admitted[],
-  settings: Pick<EffectiveSettings, 'goal' | 'latencyTargetSeconds'>,
-): readonly Admitted[] {
-  const eligible = settings.goal === 'quality' ? fastEnough(admitted) : admitted;
-  return eligible
-    .map((verdict, place) => ({ verdict, place, key: keyOf(verdict, settings) }))
-    .sort((a, b) => compareKeys(a.key, b.key) || a.place - b.place)
-    .map(({ verdict }) => verdict);
+export function rank(admitted: readonly Admitted[], settings: RankSettings): readonly Admitted[] {
+  const limit = longestSeconds(admitted, settings);
+  return admitted.filter((verdict) => isFastEnough(verdict, limit)).sort((a, b) => compare(a, b, settings));
 }
 
-function fastEnough(admitted: readonly Admitted[]): readonly Admitted[] {
-  const known = admitted.flatMap((v) => totalSeconds(v.forecast) ?? []);
-  if (known.length === 0) return admitted;
-  const limit = QUALITY_SLOWNESS * Math.min(...known);
-  return admitted.filter((v) => (totalSeconds(v.forecast) ?? 0) <= limit);
+/** The first of that order among all verdicts. */
+export function bestOf(verdicts: readonly Verdict[], settings: RankSettings): Admitted | undefined {
+  const limit = longestSeconds(verdicts, settings);
+  let best: Admitted | undefined;
+  for (const verdict of verdicts) {
+    if (verdict.kind !== 'admitted' || !isFastEnough(verdict, limit)) continue;
+    if (!best || compare(verdict, best, settings) < 0) best = verdict;
+  }
+  return best;
 }
 
-export const lossOf = (verdict: Admitted): number =>
-  verdict.victims.reduce((sum, v) => sum + v.lossSeconds, 0);
-
-function keyOf(
-  verdict: Admitted,
-  settings: Pick<EffectiveSettings, 'goal' | 'latencyTargetSeconds'>,
-): readonly number[] {
-  const seconds = totalSeconds(verdict.forecast);
-  const { latencyTargetSeconds } = settings;
-  const over =
-    latencyTargetSeconds !== undefined &&
-    seconds !== undefined &&
-    !verdict.forecast.estimated &&
-    seconds > latencyTargetSeconds;
-  const unknown = seconds === undefined ? 1 : 0;
-  const t = seconds ?? 0;
-  const first = [over ? 1 : 0];
-  return [
-    ...first,
-    ...goalKey(settings.goal, verdict.plan.shape.q, t, lossOf(verdict), verdict.victims.length, unknown),
-  ];
+/** `quality` looks at nothing that takes longer. */
+function longestSeconds(verdicts: readonly Verdict[], settings: RankSettings): number {
+  if (settings.goal !== 'quality') return Infinity;
+  let fastest = Infinity;
+  for (const verdict of verdicts) {
+    if (verdict.kind === 'admitted') fastest = Math.min(fastest, totalSeconds(verdict.forecast) ?? Infinity);
+  }
+  return QUALITY_SLOWNESS * fastest;
 }
 
-/** A plan of unknown T has only what is known of it in its key, and stands behind the known of its quality. */
-function goalKey(goal: Goal, q: number, t: number, r: number, e: number, unknown: number): readonly number[] {
-  switch (goal) {
+const isFastEnough = (verdict: Admitted, longest: number): boolean =>
+  (totalSeconds(verdict.forecast) ?? 0) <= longest;
+
+export function lossOf(verdict: Admitted): number {
+  let loss = 0;
+  for (const { lossSeconds } of verdict.victims) loss += lossSeconds;
+  return loss;
+}
+
+/** Negative when the first is better; 0 leaves the ladder's order. */
+function compare(a: Admitted, b: Admitted, settings: RankSettings): number {
+  const ta = totalSeconds(a.forecast);
+  const tb = totalSeconds(b.forecast);
+  const over = overTarget(a, ta, settings) - overTarget(b, tb, settings);
+  if (over !== 0) return over;
+  // A plan of unknown T is compared by what is known of it, and stands behind the known of its quality.
+  const unknown = (ta === undefined ? 1 : 0) - (tb === undefined ? 1 : 0);
+  const q = a.plan.shape.q - b.plan.shape.q;
+  switch (settings.goal) {
     case 'quality':
-      return unknown ? [q, 1] : [q, 0, t + r, t];
+      if (q !== 0 || unknown !== 0) return q || unknown;
+      return ta === undefined || tb === undefined ? 0 : ta + lossOf(a) - (tb + lossOf(b)) || ta - tb;
     case 'fast':
-      return unknown ? [1] : [0, t, q, r];
-    case 'resident':
-      return unknown ? [q, e, 1] : [q, e, 0, t + r];
+      if (unknown !== 0 || ta === undefined || tb === undefined) return unknown;
+      return ta - tb || q || lossOf(a) - lossOf(b);
+    case 'resident': {
+      const first = q || a.victims.length - b.victims.length || unknown;
+      if (first !== 0 || ta === undefined || tb === undefined) return first;
+      return ta + lossOf(a) - (tb + lossOf(b));
+    }
   }
 }
 
-function compareKeys(a: readonly number[], b: readonly number[]): number {
-  for (let i = 0; i < Math.min(a.length, b.length); i++) {
-    const difference = (a[i] ?? 0) - (b[i] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
-}
+const overTarget = (
+  { forecast }: Admitted,
+  seconds: number | undefined,
+  { latencyTargetSeconds }: RankSettings,
+): number =>
+  latencyTargetSeconds !== undefined &&
+  seconds !== undefined &&
+  !forecast.estimated &&
+  seconds > latencyTargetSeconds
+    ? 1
+    : 0;

@@ -1,7 +1,8 @@
-import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
+import { type DeviceId, RAM, type ResidentId, type WorkerId } from '#domain/ids.js';
+import { sameList } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
-import { type BytesByDevice, type Charge, chargesOf } from './charges.js';
-import { memo } from './memo.js';
+import { type BytesByDevice, type Charge, chargesOf, compareText } from './charges.js';
+import { lastOfWorker } from './memo.js';
 
 /** What a device has now, with every figure that its room came from. */
 export interface Room {
@@ -35,8 +36,11 @@ export interface RoomFigures {
   readonly reservedBytes: number;
 }
 
+const encroached = (capacityBytes: number, limitBytes: number, foreignBytes: number): number =>
+  Math.max(0, foreignBytes - Math.max(0, capacityBytes - limitBytes));
+
 export const encroachment = (f: Pick<RoomFigures, 'capacityBytes' | 'limitBytes' | 'foreignBytes'>): number =>
-  Math.max(0, f.foreignBytes - Math.max(0, f.capacityBytes - f.limitBytes));
+  encroached(f.capacityBytes, f.limitBytes, f.foreignBytes);
 
 /** room = max(0, M − U − encroachment − reserved). */
 export const roomBytes = (f: RoomFigures): number => Math.max(0, balanceBytes(f));
@@ -54,12 +58,20 @@ export interface Tier {
 export function tierOf(worker: WorkerState, deviceId: DeviceId): Tier | undefined {
   const capacity = capacityOf(worker, deviceId);
   if (capacity === undefined) return undefined;
-  let tier: Tier = { capacityBytes: capacity, limitBytes: capacity, limitTier: 'device' };
-  for (const limitTier of ['designation', 'setting'] as const) {
-    const limit = worker.limits[limitTier].get(deviceId);
-    if (limit !== undefined && limit < tier.limitBytes) tier = { ...tier, limitBytes: limit, limitTier };
+  const { designation, setting } = worker.limits;
+  let limitBytes = capacity;
+  let limitTier: Tier['limitTier'] = 'device';
+  const set = designation.get(deviceId);
+  if (set !== undefined && set < limitBytes) {
+    limitBytes = set;
+    limitTier = 'designation';
   }
-  return tier;
+  const lower = setting.get(deviceId);
+  if (lower !== undefined && lower < limitBytes) {
+    limitBytes = lower;
+    limitTier = 'setting';
+  }
+  return { capacityBytes: capacity, limitBytes, limitTier };
 }
 
 function capacityOf(worker: WorkerState, deviceId: DeviceId): number | undefined {
@@ -75,74 +87,108 @@ export const acceleratorsOf = (worker: Pick<WorkerState, 'devices'>): readonly D
     .map((d) => d.deviceId)
     .sort();
 
+function itself(worker: WorkerState): WorkerState {
+  return worker;
+}
+
 /** Room of RAM and of every accelerator, in the order of their ids; kept as long as the state that it was read from. */
-export const roomsOf = memo((worker: WorkerState): readonly Room[] =>
+export const roomsOf = lastOfWorker(itself, (worker): readonly Room[] =>
   [RAM, ...acceleratorsOf(worker)].map((deviceId) => roomOf(worker, deviceId)),
 );
+
+/** Accelerators, most room first. The list is the same one as long as their order is. */
+export const mostRoomFirst = lastOfWorker(itself, (worker): readonly DeviceId[] => {
+  const sorted = roomsOf(worker)
+    .filter((room) => room.deviceId !== RAM)
+    .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
+    .map((room) => room.deviceId);
+  const last = lastOrders.get(worker.workerId);
+  if (last && sameList(last, sorted)) return last;
+  lastOrders.set(worker.workerId, sorted);
+  return sorted;
+});
+
+const lastOrders = new Map<WorkerId, readonly DeviceId[]>();
 
 /** Room of one device. */
 export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
   const tier = tierOf(worker, deviceId);
-  const {
+  const used = usedByDevice(worker).get(deviceId) ?? NOTHING_USED;
+  const { residentsBytes, reservedBytes } = used;
+  const foreignBytes = worker.foreign.get(deviceId);
+  if (!tier || foreignBytes === undefined) {
+    const unknown = tier
+      ? `no reading yet of what other programs use of ${nameOf(deviceId)}`
+      : `the worker has not said how much ${nameOf(deviceId)} it has`;
+    const nothing = { encroachmentBytes: 0, balanceBytes: 0, unknown };
+    return { deviceId, residentsBytes, reservedBytes, limitTier: 'device', ...tier, ...nothing };
+  }
+  const { capacityBytes, limitBytes, limitTier } = tier;
+  const encroachmentBytes = encroached(capacityBytes, limitBytes, foreignBytes);
+  const balance = limitBytes - residentsBytes - encroachmentBytes - reservedBytes;
+  return {
+    deviceId,
     residentsBytes,
     reservedBytes,
-    unknown: stranger,
-  } = usedByDevice(worker).get(deviceId) ?? NOTHING_USED;
-  const used = { deviceId, residentsBytes, reservedBytes };
-  if (!tier) {
-    return {
-      ...used,
-      limitTier: 'device',
-      encroachmentBytes: 0,
-      balanceBytes: 0,
-      unknown: `the worker has not said how much ${nameOf(deviceId)} it has`,
-    };
-  }
-  const foreignBytes = worker.foreign.get(deviceId);
-  if (foreignBytes === undefined) {
-    return {
-      ...used,
-      ...tier,
-      encroachmentBytes: 0,
-      balanceBytes: 0,
-      unknown: `no reading yet of what other programs use of ${nameOf(deviceId)}`,
-    };
-  }
-  const figures = { ...tier, foreignBytes, residentsBytes, reservedBytes };
-  const known = { ...used, ...tier, foreignBytes, encroachmentBytes: encroachment(figures) };
-  // A resident whose size is unknown takes the device for itself.
-  if (stranger) return { ...known, roomBytes: 0, balanceBytes: Math.min(0, balanceBytes(figures)) };
-  return { ...known, roomBytes: roomBytes(figures), balanceBytes: balanceBytes(figures) };
+    capacityBytes,
+    limitBytes,
+    limitTier,
+    foreignBytes,
+    encroachmentBytes,
+    // A resident whose size is unknown takes the device for itself.
+    roomBytes: used.unknown ? 0 : Math.max(0, balance),
+    balanceBytes: used.unknown ? Math.min(0, balance) : balance,
+  };
 }
 
 interface Used {
-  residentsBytes: number;
-  reservedBytes: number;
-  unknown: boolean;
+  readonly residentsBytes: number;
+  readonly reservedBytes: number;
+  readonly unknown: boolean;
 }
 
+/** Sums of one walk: what is ready and what is reserved, by the place of a device. */
+let sums = new Float64Array(64);
+
 /** What residents and plans take on each device, in one walk over them. */
-const usedByDevice = memo((worker: WorkerState): ReadonlyMap<DeviceId, Readonly<Used>> => {
+const usedByDevice = lastOfWorker(itself, (worker): ReadonlyMap<DeviceId, Used> => {
   const charges = chargesOf(worker);
-  const used = new Map<DeviceId, Used>();
-  const on = (deviceId: DeviceId): Used => {
-    let entry = used.get(deviceId);
-    if (!entry) used.set(deviceId, (entry = { residentsBytes: 0, reservedBytes: 0, unknown: false }));
-    return entry;
+  const places = new Map<DeviceId, number>();
+  const unknown = new Set<number>();
+  const placeOf = (deviceId: DeviceId): number => {
+    let place = places.get(deviceId);
+    if (place === undefined) {
+      place = places.size;
+      places.set(deviceId, place);
+      if (sums.length < 2 * place + 2)
+        sums = Float64Array.from({ length: 4 * place }, (_, i) => sums[i] ?? 0);
+      sums[2 * place] = 0;
+      sums[2 * place + 1] = 0;
+    }
+    return place;
   };
   for (const resident of worker.residents.values()) {
     const charge = charges.get(resident.residentId);
     if (!charge) continue;
-    for (const deviceId of charge.unknownOn) on(deviceId).unknown = true;
+    for (const deviceId of charge.unknownOn) unknown.add(placeOf(deviceId));
+    const ready = resident.phase === 'ready';
     for (const [deviceId, bytes] of charge.bytes) {
-      if (resident.phase === 'ready') on(deviceId).residentsBytes += bytes;
-      else on(deviceId).reservedBytes += Math.max(0, bytes - creditOf(worker, resident, deviceId, charges));
+      const still = ready ? bytes : Math.max(0, bytes - creditOf(worker, resident, deviceId, charges));
+      const at = 2 * placeOf(deviceId) + (ready ? 0 : 1);
+      sums[at] = (sums[at] ?? 0) + still;
     }
   }
+  const used = new Map<DeviceId, Used>();
+  for (const [deviceId, place] of places)
+    used.set(deviceId, {
+      residentsBytes: sums[2 * place] ?? 0,
+      reservedBytes: sums[2 * place + 1] ?? 0,
+      unknown: unknown.has(place),
+    });
   return used;
 });
 
-const NOTHING_USED: Readonly<Used> = { residentsBytes: 0, reservedBytes: 0, unknown: false };
+const NOTHING_USED: Used = { residentsBytes: 0, reservedBytes: 0, unknown: false };
 
 /** What the victims of a resident's own decision still hold: it will be freed for that resident alone. */
 function creditOf(

@@ -1,27 +1,20 @@
 import type { DecisionCause } from '#domain/events/worker-events.js';
 import type { Artifact } from '#domain/events/catalog-events.js';
-import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
+import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
 import { approvedArtifacts } from './ask.js';
-import {
-  type BytesByDevice,
-  type Charge,
-  chargesOf,
-  compareText,
-  residentsById,
-  residentsOfModel,
-} from './charges.js';
+import { type BytesByDevice, type Charge, chargesOf, residentsById, residentsOfModel } from './charges.js';
 import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
-import { type Cores, coresOf } from './cores.js';
+import { type CoreClaim, type Cores, coresOf } from './cores.js';
 import { type EvictionCandidate, EvictionField } from './eviction.js';
 import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness, soonSeconds } from './loss.js';
 import { memo } from './memo.js';
 import { type Rates, ratesOf } from './predict.js';
 import { type ProcessFigures, processFiguresOf } from './process-figures.js';
 import { isOverdue } from './queue.js';
-import { type Room, roomsOf } from './room.js';
+import { mostRoomFirst, type Room, roomsOf } from './room.js';
 import { defaultSettings } from './setting-levels.js';
 
 /** A resident that cannot be a victim now, and why. */
@@ -56,8 +49,17 @@ export interface Snapshot {
   readonly rates: Rates;
   readonly callTokens: number;
   readonly p99Tokens?: number;
-  /** Contexts to try, best first, by artifact; worked out as they are asked for. */
-  readonly contexts: Map<string, readonly number[]>;
+  /** Contexts to try, best first; worked out as they are asked for. */
+  readonly contexts: ContextsOf[];
+  /** Claims of cores, by kind of plan; worked out as they are asked for. */
+  readonly claims: CoreClaim[];
+}
+
+/** Artifacts that are trained for as much, and replace as much, have the same contexts. */
+export interface ContextsOf {
+  readonly trainedTokens: number;
+  readonly replacedTokens: number;
+  readonly contexts: readonly number[];
 }
 
 export function snapshotOf(input: PlacementInput): Snapshot {
@@ -78,7 +80,7 @@ export function snapshotOf(input: PlacementInput): Snapshot {
   return {
     input,
     approved: approvedArtifacts(model.artifacts, input.settings, input.ask),
-    accelerators: mostRoomFirst(roomList),
+    accelerators: mostRoomFirst(worker),
     charges,
     rooms,
     roomList,
@@ -92,16 +94,12 @@ export function snapshotOf(input: PlacementInput): Snapshot {
     rates: ratesOf(calls),
     callTokens: callTokens(input.ticket),
     ...(p99 === undefined ? {} : { p99Tokens: p99 }),
-    contexts: new Map(),
+    contexts: [],
+    claims: [],
   };
 }
 
-const mostRoomFirst = memo((rooms: readonly Room[]): readonly DeviceId[] =>
-  rooms
-    .filter((room) => room.deviceId !== RAM)
-    .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
-    .map((room) => room.deviceId),
-);
+const NO_BYTES: BytesByDevice = new Map();
 
 interface Sides {
   readonly candidates: readonly EvictionCandidate[];
@@ -120,11 +118,12 @@ function sortResidents(
   const blocking: Blocking[] = [];
   const overdue = input.ticket !== undefined && isOverdue(input.ticket, input.nowMs, input.settings);
   const wantedAhead = modelsWantedAhead(input);
-  const tau = soonSeconds(
-    residents.flatMap((r) =>
-      r.phase === 'ready' && !r.leaving ? [secondsSince(input.nowMs, factsOf(r).readyAtMs)] : [],
-    ),
-  );
+  const residentSeconds: number[] = [];
+  for (const r of residents) {
+    if (r.phase === 'ready' && !r.leaving)
+      residentSeconds.push(secondsSince(input.nowMs, factsOf(r).readyAtMs));
+  }
+  const tau = soonSeconds(residentSeconds);
   for (const resident of residents) {
     if (resident.modelKey === input.model.modelKey && !resident.leaving) continue;
     const reason = whyNotVictim(input, resident, wantedAhead);
@@ -133,14 +132,15 @@ function sortResidents(
       continue;
     }
     const activity = input.activity.get(resident.residentId);
+    const { residentId, modelKey } = resident;
+    const holds = charges.get(residentId)?.bytes ?? NO_BYTES;
+    const freeInSeconds = reason.busy ? activity?.freeInSeconds : undefined;
     blocking.push({
-      residentId: resident.residentId,
-      modelKey: resident.modelKey,
+      residentId,
+      modelKey,
       reason: reason.text,
-      holds: charges.get(resident.residentId)?.bytes ?? new Map(),
-      ...(reason.busy && activity?.freeInSeconds !== undefined
-        ? { freeInSeconds: activity.freeInSeconds }
-        : {}),
+      holds,
+      ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
     });
     if (reason.busy && overdue) {
       const candidate = candidateOf(input, resident, charges, rooms, tau);
@@ -153,12 +153,12 @@ function sortResidents(
 /** Busy residents come after every idle one, whatever their band. */
 const BUSY_BAND = 1e6;
 
-/** Models that tickets ahead of the asker need next; everyone in the queue is ahead of a decision without a ticket. */
-function modelsWantedAhead(input: PlacementInput): ReadonlySet<ModelKey> {
+/** Resident models that tickets ahead of the asker need next; all of the queue is ahead of a decision without a ticket. */
+function modelsWantedAhead({ worker, queue, ticket }: PlacementInput): ReadonlySet<ModelKey> {
   const wanted = new Set<ModelKey>();
-  for (const ticket of input.queue) {
-    if (ticket.callId === input.ticket?.callId) break;
-    wanted.add(ticket.modelKey);
+  for (const { callId, modelKey } of queue) {
+    if (callId === ticket?.callId) break;
+    if (residentsOfModel(worker, modelKey).length > 0) wanted.add(modelKey);
   }
   return wanted;
 }
@@ -239,7 +239,7 @@ function candidateOf(
 ): EvictionCandidate {
   const { modelKey, residentId } = resident;
   const charge = charges.get(residentId);
-  const bytes = charge?.bytes ?? new Map<DeviceId, number>();
+  const bytes = charge?.bytes ?? NO_BYTES;
   const calls = input.calls.get(modelKey);
   const { weightsBytes, klass } = factsOf(resident);
   const reload = loadSeconds(input.otherHistories.get(modelKey), klass, weightsBytes);

@@ -1,4 +1,5 @@
 import type { Geometry } from '#domain/geometry.js';
+import type { DeviceId } from '#domain/ids.js';
 import type { Contract } from '#domain/placement-terms.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { between, blockSumsOf } from './block-sums.js';
@@ -48,15 +49,23 @@ export function readsByPlace(
 export function estimatedSecondsPerToken(
   worker: WorkerState,
   geometry: Geometry,
-  contract: Contract,
+  place: Pick<Contract, 'devices' | 'gpuLayers' | 'cpuMoeLayers'>,
+  threads: number,
   order: OffloadOrder,
 ): number | undefined {
-  const { ramBytes, cardBytes } = readsByPlace(geometry, contract, order);
-  const cards = worker.devices.filter((d) => contract.devices.includes(d.deviceId));
-  const inRam = ramBytes === 0 ? 0 : secondsPerToken(ramBytes, ramBytesPerSecond(worker, contract.threads));
+  const { ramBytes, cardBytes } = readsByPlace(geometry, place, order);
+  const inRam = ramBytes === 0 ? 0 : secondsPerToken(ramBytes, ramBytesPerSecond(worker, threads));
   if (inRam === undefined) return undefined;
-  if (cardBytes === 0 || cards.length === 0) return inRam;
-  const cardRate = Math.min(...cards.map((d) => d.memoryGBps ?? SLOW_CARD_GBPS)) * 1e9;
-  const onCard = cardBytes / (DECODE_SHARE * cardRate);
+  const slowest = slowestCardGBps(worker, place.devices);
+  if (cardBytes === 0 || slowest === undefined) return inRam;
+  const onCard = cardBytes / (DECODE_SHARE * (slowest * 1e9));
   return inRam === 0 ? onCard + TOKEN_SECONDS : inRam + onCard;
+}
+
+function slowestCardGBps({ devices }: WorkerState, used: readonly DeviceId[]): number | undefined {
+  let slowest: number | undefined;
+  for (const { deviceId, memoryGBps = SLOW_CARD_GBPS } of devices) {
+    if (used.includes(deviceId) && !(slowest !== undefined && slowest <= memoryGBps)) slowest = memoryGBps;
+  }
+  return slowest;
 }

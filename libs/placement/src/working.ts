@@ -1,4 +1,5 @@
 import type { Considered, Working } from '#domain/events/worker-events.js';
+import type { CallId } from '#domain/ids.js';
 import { givenOf } from './given.js';
 import { clip } from './plan.js';
 import type { Snapshot } from './snapshot.js';
@@ -49,7 +50,11 @@ function keepConsidered(considered: readonly Considered[]): readonly Considered[
 
 function queueOf(snapshot: Snapshot): Working['queue'] {
   const { queue, ticket } = snapshot.input;
-  return queue
-    .map(({ callId }, index) => ({ callId, place: index + 1 }))
-    .filter(({ callId, place }) => place <= MOST_QUEUED || callId === ticket?.callId);
+  const kept: { readonly callId: CallId; readonly place: number }[] = [];
+  for (let place = 1; place <= queue.length; place++) {
+    const callId = queue[place - 1]?.callId;
+    if (callId !== undefined && (place <= MOST_QUEUED || callId === ticket?.callId))
+      kept.push({ callId, place });
+  }
+  return kept;
 }

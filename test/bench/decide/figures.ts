@@ -1,7 +1,7 @@
-import { performance } from 'node:perf_hooks';
+import { performance, PerformanceObserver } from 'node:perf_hooks';
 
-/** Each is run so often; the least of its times is close to what the processor needs when nothing else runs. */
-const BEST_OF = 5;
+/** Every list is gone through so often: the first pass is thrown away, since the code is compiled meanwhile. */
+const PASSES = 5;
 
 /** Something to time, and how to make what it is given, which is not timed. */
 export interface Timed<T> {
@@ -9,49 +9,68 @@ export interface Timed<T> {
   readonly run: (given: T) => unknown;
 }
 
-/** Prints percentiles over the runs: of the first time of each (wall), and of the best of five. */
-export function printTimes<T>(label: string, list: readonly Timed<T>[]): void {
-  const first: number[] = [];
-  const best: number[] = [];
-  let cpuMicroseconds = 0;
-  for (const { make, run } of list) {
-    let least = Infinity;
-    for (let i = 0; i < BEST_OF; i++) {
+export interface Times {
+  /** Every run of every pass, as the clock saw it: with the collector, and with whatever else the machine did. */
+  readonly wallMs: readonly number[];
+  /** The same as the system counted it for this process: with the collector, and without other processes. */
+  readonly cpuMs: readonly number[];
+  /** Share of the time of all runs that the collector held them up. */
+  readonly gcShare: number;
+}
+
+/** Times every run of some passes over a list, one after another as a server meets them. */
+export async function timesOf<T>(list: readonly Timed<T>[]): Promise<Times> {
+  for (const { make, run } of list) run(make());
+  const pauses: { readonly startTime: number; readonly duration: number }[] = [];
+  const observer = new PerformanceObserver((entries) => pauses.push(...entries.getEntries()));
+  observer.observe({ entryTypes: ['gc'] });
+  const wallMs: number[] = [];
+  const cpuMs: number[] = [];
+  const spans: (readonly [number, number])[] = [];
+  for (let pass = 1; pass < PASSES; pass++) {
+    for (const { make, run } of list) {
       const given = make();
       const cpuFrom = process.cpuUsage();
       const from = performance.now();
       run(given);
-      const took = performance.now() - from;
-      const cpu = process.cpuUsage(cpuFrom);
-      cpuMicroseconds += cpu.user + cpu.system;
-      if (i === 0) first.push(took);
-      least = Math.min(least, took);
+      const to = performance.now();
+      const { user, system } = process.cpuUsage(cpuFrom);
+      wallMs.push(to - from);
+      cpuMs.push((user + system) / 1000);
+      spans.push([from, to]);
     }
-    best.push(least);
   }
-  const meanCpu = (cpuMicroseconds / 1000 / list.length / BEST_OF).toFixed(3);
-  console.log(
-    `${label.padEnd(40)} wall p50 ${p(first, 0.5)} p99 ${p(first, 0.99)} ms   best of ${BEST_OF} p50 ${p(best, 0.5)} p99 ${p(best, 0.99)} ms   mean CPU ${meanCpu} ms   ${list.length} runs`,
-  );
+  // What the collector did is told in a later turn.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  observer.disconnect();
+  const during = pauses.filter(({ startTime: at }) => spans.some(([from, to]) => at >= from && at < to));
+  const gcShare = sum(during.map((p) => p.duration)) / sum(wallMs);
+  return { wallMs, cpuMs, gcShare };
 }
 
-function p(times: readonly number[], share: number): string {
-  const sorted = [...times].sort((a, b) => a - b);
-  return (sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0).toFixed(3);
+export const sum = (numbers: readonly number[]): number => numbers.reduce((a, b) => a + b, 0);
+
+export function percentile(numbers: readonly number[], share: number): number {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;
+}
+
+export interface Memory {
+  /** For each run: what it allocates. */
+  readonly allocatedKiB: readonly number[];
+  /** What stays of a run when everything was collected. */
+  readonly keptKiB: number;
 }
 
 /** Decisions between two looks at the heap: few enough that the young generation is seldom collected between them. */
-const BATCH = 4;
+const BATCH = 8;
 
-/** Prints what a run allocates and what stays of it; `--expose-gc` makes it possible. */
-export function printMemory<T>(label: string, list: readonly Timed<T>[]): void {
+/** What a run allocates and what stays of it; undefined without `--expose-gc`, which makes it possible. */
+export function memoryOf<T>(list: readonly Timed<T>[]): Memory | undefined {
   const { gc } = globalThis;
-  if (!gc) {
-    console.log('  memory: not measured; run with node --expose-gc');
-    return;
-  }
+  if (!gc) return undefined;
   const used = (): number => process.memoryUsage().heapUsed;
-  const allocated: number[] = [];
+  const allocatedKiB: number[] = [];
   gc();
   const before = used();
   for (let i = 0; i + BATCH <= list.length; i += BATCH) {
@@ -60,11 +79,8 @@ export function printMemory<T>(label: string, list: readonly Timed<T>[]): void {
     for (const { given, run } of batch) run(given);
     const grown = used() - from;
     // A collection in between makes it less, never more.
-    if (grown > 0) allocated.push(grown / BATCH / 1024);
+    if (grown > 0) allocatedKiB.push(grown / BATCH / 1024);
   }
   gc();
-  const kept = (used() - before) / list.length / 1024;
-  console.log(
-    `  ${label}: allocates p50 ${p(allocated, 0.5)} KiB, p99 ${p(allocated, 0.99)} KiB; ${kept.toFixed(2)} KiB stay for each`,
-  );
+  return { allocatedKiB, keptKiB: (used() - before) / list.length / 1024 };
 }

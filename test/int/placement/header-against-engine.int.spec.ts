@@ -6,6 +6,7 @@ import { RAM, workerId } from '#domain/ids.js';
 import { type Contract, type NeedTermName, placementClassOf } from '#domain/placement-terms.js';
 import { MIB } from '#domain/units.js';
 import { needOf } from '#placement/need.js';
+import { NO_PROCESS_FIGURES } from '#placement/process-figures.js';
 import { EngineBench } from '../../../apps/worker-agent/src/engines/test-bench.js';
 import type { Preset } from '../../../apps/worker-agent/src/make-model/index.js';
 import { geometryOf } from '../../../apps/worker-agent/src/models/geometry-of.js';
@@ -44,7 +45,7 @@ function predictedBytes(geometry: Geometry, contract: Contract): Predicted {
     artifact,
     plan: placementClassOf('F16', contract),
     history: initialHistory(workerId('w'), bench.plan('').modelKey),
-    process: new Map(),
+    process: NO_PROCESS_FIGURES,
     order: 'output-first',
   });
   const of = (name: NeedTermName): number => {

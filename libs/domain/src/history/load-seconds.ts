@@ -1,5 +1,5 @@
 import { memo } from '../memo.js';
-import { classKey, type PlacementClass } from '../placement-terms.js';
+import { classKey, type PlacementClass, sameClass } from '../placement-terms.js';
 import { median, type PairHistory } from './history.js';
 
 export interface MeasuredLoad {
@@ -10,19 +10,31 @@ export interface MeasuredLoad {
 /** Median of the measured loads of the class, else of all classes of the artifact; undefined when it was never loaded. */
 export function measuredLoad(history: PairHistory, plan: PlacementClass): MeasuredLoad | undefined {
   if (history.loadSeconds.size === 0) return undefined;
-  const own = classMediansOf(history).get(keyOf(plan));
+  const own = classMedian(history, plan);
   if (own !== undefined) return { seconds: own, basis: 'measured' };
   const near = artifactMedian(history, plan.artifact);
   return near === undefined ? undefined : { seconds: near, basis: 'measured other class' };
 }
 
-const keyOf = memo(classKey);
+function classMedian(history: PairHistory, plan: PlacementClass): number | undefined {
+  for (const { key, klass, seconds } of classMediansOf(history)) {
+    if (klass ? sameClass(klass, plan) : key === classKey(plan)) return seconds;
+  }
+  return undefined;
+}
 
-const classMediansOf = memo(({ loadSeconds: byClass }: PairHistory): ReadonlyMap<string, number> => {
-  const medians = new Map<string, number>();
-  for (const [key, seconds] of byClass) {
-    const middle = median(seconds);
-    if (middle !== undefined) medians.set(key, middle);
+interface ClassMedian {
+  readonly key: string;
+  /** Kept with its last measurement: comparing it is cheaper than making a key for each plan that asks. */
+  readonly klass: PlacementClass | undefined;
+  readonly seconds: number;
+}
+
+const classMediansOf = memo((history: PairHistory): readonly ClassMedian[] => {
+  const medians: ClassMedian[] = [];
+  for (const [key, list] of history.loadSeconds) {
+    const seconds = median(list);
+    if (seconds !== undefined) medians.push({ key, klass: history.measured.get(key)?.value.class, seconds });
   }
   return medians;
 });

@@ -22,6 +22,7 @@ import { type BerthFleet, type FleetTerms, onCard, type Outside, type Takes } fr
 import type { CallOutcome, LoadOrder, SimCall } from './model.js';
 import type { Scheduler } from './simulate.js';
 import type { SimResident, World } from './world.js';
+import { NOTHING_PROJECTS } from '../unprojectable.js';
 
 export interface BerthSchedulerOptions {
   readonly fleet: BerthFleet;
@@ -402,6 +403,3 @@ const bytesOf = (byDevice: readonly DeviceBytes[]): BytesByDevice =>
   new Map(
     byDevice.map((on): [DeviceId, number] => [on.deviceId, sumOf(on)]).filter(([, bytes]) => bytes > 0),
   );
-
-/** No engine is there to be asked for what a plan would take. */
-const NOTHING_PROJECTS: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true });

@@ -27,6 +27,7 @@ import { initialWorker } from '#domain/worker/evolve.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { PlacementInput, Ticket } from '../contract.js';
 import { defaultSettings } from '../setting-levels.js';
+import { NOTHING_PROJECTS } from '../unprojectable.js';
 
 /** Builders for tests: a small machine without accelerator, and models that fit it. Not exported by the library. */
 
@@ -255,8 +256,8 @@ export function input(key: string, over: Partial<PlacementInput> = {}): Placemen
   };
 }
 
-/** Says of every class that the engine could not project it. */
-export const EVERYTHING: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true });
+/** The engine was asked about every class, and could not say. */
+export const EVERYTHING = NOTHING_PROJECTS;
 
 export function decidedOf(outcome: { readonly kind: string }): PlacementDecidedData {
   if (outcome.kind !== 'decided' || !('data' in outcome))

@@ -102,7 +102,11 @@ export class LoggedFleet {
       (a) => a.label === artifact,
     )?.geometry;
     const engine = worker.engines.find((e) => e.kind === contract.engine.kind) ?? worker.engines[0];
-    return geometry && engine && estimatedSecondsPerToken(worker, geometry, contract, offloadOrderOf(engine));
+    return (
+      geometry &&
+      engine &&
+      estimatedSecondsPerToken(worker, geometry, contract, contract.threads, offloadOrderOf(engine))
+    );
   }
 
   /** Of the first artifact: what a load reads. */

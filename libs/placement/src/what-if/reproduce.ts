@@ -16,6 +16,7 @@ import type { EffectiveSettings } from '../settings.js';
 import { POLICY_VERSION } from '../working.js';
 import type { BasedOn, FoldedLog } from './folded-log.js';
 import { promptEstimate, type SeenCalls } from './seen-calls.js';
+import { NOTHING_PROJECTS } from '../unprojectable.js';
 
 type Taken = PlacementDecidedData | PlacementRefusedData;
 
@@ -173,9 +174,6 @@ function inputOf(
     nowMs,
   };
 }
-
-/** Once it was decided, the engine had been asked: what it said is in the history, or it could not say. */
-const NOTHING_PROJECTS: ReadonlySet<string> = Object.assign(new Set<string>(), { has: () => true });
 
 function ticketOf({ data, nowMs }: CapturedDecision, calls: SeenCalls): Ticket | undefined {
   if (data.cause.kind !== 'call') return undefined;

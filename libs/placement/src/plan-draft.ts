@@ -1,0 +1,158 @@
+import type { DeviceId } from '#domain/ids.js';
+import { memo } from './memo.js';
+import {
+  type Contract,
+  type EngineKind,
+  engineBuildOf,
+  type PlacementClass,
+} from '#domain/placement-terms.js';
+import type { Amounts } from './amounts.js';
+import type { CoreClaim } from './cores.js';
+import { DEFAULT_MICRO_BATCH } from './kv.js';
+import { attachmentsOf, offloadOrderOf, type Shape } from './ladder.js';
+import type { Layout } from './layout.js';
+import { type Need, needOf } from './need.js';
+import type { Plan } from './plan.js';
+import type { Snapshot } from './snapshot.js';
+import { cannotProject } from './unprojectable.js';
+
+export type Claim = Extract<CoreClaim, { ok: true }>;
+
+const buildOf = memo((engine: { readonly kind: EngineKind; readonly build: string }): string =>
+  engineBuildOf(engine),
+);
+
+/** A plan whose layers are not laid out yet: priced at the layouts that are tried, the last of which is kept. */
+export class Draft {
+  readonly #snapshot: Snapshot;
+  readonly #shape: Shape;
+  readonly #claim: Claim;
+  #contextTokens = 0;
+  #last: DraftedPlan | undefined;
+
+  constructor(snapshot: Snapshot, shape: Shape, claim: Claim) {
+    this.#snapshot = snapshot;
+    this.#shape = shape;
+    this.#claim = claim;
+  }
+
+  /** The same at another context. */
+  at(contextTokens: number): this {
+    this.#contextTokens = contextTokens;
+    this.#last = undefined;
+    return this;
+  }
+
+  /** Bytes that a layout would take on a device. */
+  price(layout: Layout, deviceId: DeviceId): number {
+    return this.plan(layout).asked.get(deviceId) ?? 0;
+  }
+
+  plan(layout: Layout): DraftedPlan {
+    const last = this.#last;
+    if (last?.layout.gpuLayers === layout.gpuLayers && last.layout.cpuMoeLayers === layout.cpuMoeLayers)
+      return last;
+    const { input, process } = this.#snapshot;
+    const { artifact, engine } = this.#shape;
+    const klass = this.#class(layout);
+    const need = needOf({
+      artifact,
+      plan: klass,
+      history: input.history,
+      process,
+      order: offloadOrderOf(engine),
+      attachments: attachmentsOf(input.model, engine),
+    });
+    const projectable = need.fromHeader && !cannotProject(input.unprojectable, klass);
+    const asked = projectable ? need.exactBytes : need.bytes;
+    const plan = new DraftedPlan(
+      this.#snapshot,
+      this.#shape,
+      this.#claim,
+      layout,
+      klass,
+      need,
+      asked,
+      projectable,
+    );
+    this.#last = plan;
+    return plan;
+  }
+
+  #class(layout: Layout): PlacementClass {
+    const { artifact, engine, devices } = this.#shape;
+    const { kvType, slots } = this.#snapshot.input.ask;
+    const { gpuLayers, cpuMoeLayers, blocksByDevice } = layout;
+    const klass = {
+      artifact: artifact.label,
+      devices,
+      gpuLayers,
+      cpuMoeLayers,
+      kvType,
+      contextTokens: this.#contextTokens,
+      slots,
+      microBatch: DEFAULT_MICRO_BATCH,
+      flashAttention: flashAttention(this.#snapshot, this.#shape),
+      engineBuild: buildOf(engine),
+    };
+    return blocksByDevice ? { ...klass, blocksByDevice } : klass;
+  }
+}
+
+/** A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context. */
+const flashAttention = ({ input }: Snapshot, { engine }: Shape): boolean =>
+  input.model.kind === 'chat' && (input.ask.kvType !== 'f16' || engine.kind === 'llama-server');
+
+class DraftedPlan implements Plan {
+  readonly shape: Shape;
+  readonly klass: PlacementClass;
+  readonly need: Need;
+  readonly asked: Amounts;
+  readonly projectable: boolean;
+  readonly threads: number;
+  readonly layout: Layout;
+  readonly #snapshot: Snapshot;
+  readonly #claim: Claim;
+
+  constructor(
+    snapshot: Snapshot,
+    shape: Shape,
+    claim: Claim,
+    layout: Layout,
+    klass: PlacementClass,
+    need: Need,
+    asked: Amounts,
+    projectable: boolean,
+  ) {
+    this.#snapshot = snapshot;
+    this.#claim = claim;
+    this.shape = shape;
+    this.layout = layout;
+    this.klass = klass;
+    this.need = need;
+    this.asked = asked;
+    this.projectable = projectable;
+    this.threads = claim.threads;
+  }
+
+  /** Made when it is asked for: most plans are only compared. */
+  get contract(): Contract {
+    const { engine, rung, devices } = this.shape;
+    const { model, ask } = this.#snapshot.input;
+    const { threads, cores } = this.#claim;
+    return {
+      kind: model.kind,
+      engine: { kind: engine.kind, build: engine.build },
+      rung,
+      contextTokens: this.klass.contextTokens,
+      slots: ask.slots,
+      kvType: ask.kvType,
+      ...this.layout,
+      microBatch: DEFAULT_MICRO_BATCH,
+      flashAttention: this.klass.flashAttention,
+      threads,
+      ...(cores ? { cores } : {}),
+      devices,
+    };
+  }
+}
