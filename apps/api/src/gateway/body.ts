@@ -2,9 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { type Result, err, ok } from '#domain/result.js';
 import { formatBytes, MIB } from '#domain/units.js';
-import { BODY_STALLED_MS, SlowBodies } from './slow-bodies.js';
+import { type Alarm, Alarms } from './alarms.js';
 
 export const MAX_BODY_BYTES = 64 * MIB;
+/** A body that brings nothing for this long is given up: its sender is gone, or holds the connection on purpose. */
+const STALLED_MS = 60_000;
 
 const tooLarge = (said: number | undefined): BerthError =>
   berthError(
@@ -22,7 +24,7 @@ const coded = (coding: string): BerthError =>
 const stalled = (bytes: number): BerthError =>
   berthError(
     'request_timeout',
-    `The body stopped coming after ${formatBytes(bytes)}: nothing more came for ${BODY_STALLED_MS / 1000} s. Send it again.`,
+    `The body stopped coming after ${formatBytes(bytes)}: nothing more came for ${STALLED_MS / 1000} s. Send it again.`,
   );
 
 /** What is refused before it is read is taken off the wire at most this long and this far, so that its sender can listen. */
@@ -45,54 +47,86 @@ export function linger(req: IncomingMessage): void {
   req.on('end', () => clearTimeout(timer));
 }
 
-const allSlow = new SlowBodies();
+const STALLS = { alarms: new Alarms(5000), afterMs: STALLED_MS };
 
-/**
- * Reads a body once. What is larger than the limit is refused as soon as that is known.
- * @returns undefined when the client left before it had sent everything.
- */
-export function readBody(
+/** Undefined: the client left before it had sent everything. */
+export type Received = Result<Buffer> | undefined;
+
+/** Reads a body once, and says so once. What is larger than the limit is refused as soon as that is known. */
+export function receiveBody(
   req: IncomingMessage,
-  slow: SlowBodies = allSlow,
-): Promise<Result<Buffer> | undefined> {
+  done: (received: Received) => void,
+  stalls: { readonly alarms: Alarms; readonly afterMs: number } = STALLS,
+): void {
+  const refusal = refusedUnread(req);
+  if (refusal) done(err(refusal));
+  else new BodyReader(req, done, stalls);
+}
+
+export const readBody = (req: IncomingMessage): Promise<Received> =>
+  new Promise((resolve) => receiveBody(req, resolve));
+
+function refusedUnread(req: IncomingMessage): BerthError | undefined {
   const said = req.headers['content-length'];
   const length = said === undefined ? undefined : Number(said);
-  if (length !== undefined && length > MAX_BODY_BYTES) return Promise.resolve(err(tooLarge(length)));
+  if (length !== undefined && length > MAX_BODY_BYTES) return tooLarge(length);
   const coding = req.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
-  if (coding !== 'identity' && coding !== '') return Promise.resolve(err(coded(coding.slice(0, 40))));
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    let over = false;
-    const progress = {
-      lastByteAtMs: performance.now(),
-      giveUp: () => settle(err(stalled(bytes))),
-    };
-    const settle = (result: Result<Buffer> | undefined) => {
-      over = true;
-      slow.done(progress);
-      resolve(result);
-    };
-    slow.watch(progress);
-    req.on('data', (chunk: Buffer) => {
-      if (over) return;
-      bytes += chunk.length;
-      progress.lastByteAtMs = performance.now();
-      if (bytes > MAX_BODY_BYTES) {
-        chunks.length = 0;
-        settle(err(tooLarge(undefined)));
-        return;
-      }
-      chunks.push(chunk);
-    });
+  return coding === 'identity' || coding === '' ? undefined : coded(coding.slice(0, 40));
+}
+
+class BodyReader implements Alarm {
+  dueAtMs = 0;
+  readonly #done: (received: Received) => void;
+  readonly #stalls: { readonly alarms: Alarms; readonly afterMs: number };
+  readonly #chunks: Buffer[] = [];
+  #bytes = 0;
+  #over = false;
+
+  constructor(
+    req: IncomingMessage,
+    done: (received: Received) => void,
+    stalls: { readonly alarms: Alarms; readonly afterMs: number },
+  ) {
+    this.#done = done;
+    this.#stalls = stalls;
+    this.#progressed();
+    stalls.alarms.set(this);
+    req.on('data', (chunk: Buffer) => this.#take(chunk));
     req.on('end', () => {
-      const [only] = chunks;
-      settle(ok(chunks.length === 1 && only ? only : Buffer.concat(chunks)));
+      const [only] = this.#chunks;
+      this.#settle(ok(this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks)));
     });
     // A half-sent body: nobody is there to be answered.
-    req.on('error', () => settle(undefined));
+    req.on('error', () => this.#settle(undefined));
     req.on('close', () => {
-      if (!req.complete) settle(undefined);
+      if (!req.complete) this.#settle(undefined);
     });
-  });
+  }
+
+  ring(): void {
+    this.#settle(err(stalled(this.#bytes)));
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#over) return;
+    this.#bytes += chunk.length;
+    this.#progressed();
+    if (this.#bytes <= MAX_BODY_BYTES) {
+      this.#chunks.push(chunk);
+      return;
+    }
+    this.#chunks.length = 0;
+    this.#settle(err(tooLarge(undefined)));
+  }
+
+  #progressed(): void {
+    this.dueAtMs = performance.now() + this.#stalls.afterMs;
+  }
+
+  #settle(received: Received): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stalls.alarms.clear(this);
+    this.#done(received);
+  }
 }

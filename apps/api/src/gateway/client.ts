@@ -18,15 +18,15 @@ export class CallClient {
   bytesOut = 0;
   #left = false;
   #headers: [string, string][] = [];
-  readonly #onLeave = new Set<() => void>();
+  /** Called when the caller leaves. */
+  whenLeft: (() => void) | undefined;
 
   constructor(res: ServerResponse) {
     this.res = res;
     res.on('close', () => {
       if (res.writableFinished) return;
       this.#left = true;
-      for (const leave of this.#onLeave) leave();
-      this.#onLeave.clear();
+      this.whenLeft?.();
     });
   }
 
@@ -41,16 +41,6 @@ export class CallClient {
   /** The status that the caller got; 499 when it left before there was one. */
   get status(): number {
     return this.headSent ? this.res.statusCode : 499;
-  }
-
-  /** Called once when the caller leaves, at once when it has left; returns the way to forget it. */
-  onLeave(callback: () => void): () => void {
-    if (this.#left) {
-      callback();
-      return () => undefined;
-    }
-    this.#onLeave.add(callback);
-    return () => this.#onLeave.delete(callback);
   }
 
   /** Goes out with the head, whichever it will be. */

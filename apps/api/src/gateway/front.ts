@@ -6,7 +6,7 @@ import type { Gateway } from './gateway.js';
 /** Above what load balancers and clients keep idle connections for. */
 const KEEP_ALIVE_MS = 75_000;
 const HEADERS_MS = 60_000;
-/** Head and body; what makes no progress in between is ended sooner (see SlowBodies). A cold load does not count. */
+/** Head and body; what makes no progress in between is ended sooner (see `receiveBody`). A cold load does not count. */
 const REQUEST_MS = 900_000;
 /** How often both are looked at. */
 const LOOK_EVERY_MS = 5000;

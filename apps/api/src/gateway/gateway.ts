@@ -103,20 +103,12 @@ export class Gateway {
       this.#answer(req, res, () => this.#fail(res, endpoint.path, stopping()));
       return;
     }
-    const call = new ServedCall(this.#o, req, res, endpoint, caller);
-    void this.#serve(call);
+    const call = new ServedCall(this.#o, { req, res, endpoint, caller }, this.#ended);
+    this.#calls.add(call);
+    call.serve();
   }
 
-  async #serve(call: ServedCall): Promise<void> {
-    this.#calls.add(call);
-    try {
-      await call.serve();
-    } catch (error) {
-      call.failed(error);
-    } finally {
-      this.#calls.delete(call);
-    }
-  }
+  readonly #ended = (call: ServedCall): void => void this.#calls.delete(call);
 
   /** Wrong keys are answered late; nobody else is. */
   #keepOut(req: IncomingMessage, res: ServerResponse, path: string, refusal: Refusal): void {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { callId, modelKey, residentId, workerId } from '#domain/ids.js';
 import type { TicketView } from '../admission/port.js';
+import { Alarms } from './alarms.js';
 import type { CallClient } from './client.js';
 import { Hold } from './hold.js';
 
@@ -41,6 +42,7 @@ function held({ stream, interim = true }: { stream: boolean; interim?: boolean }
     now: Date.now,
     progress: () => done,
     interim,
+    alarms: new Alarms(),
   });
   return { said, client, hold, progress: (fraction: number) => (done = fraction) };
 }
@@ -58,9 +60,9 @@ describe('a stream that waits', () => {
   it('has its head after 10 s, with its place, when nothing was decided until then', () => {
     const { said, hold } = held({ stream: true });
     hold.onView({ ...LOADING, phase: 'waiting', place: 3 });
-    vi.advanceTimersByTime(9_999);
+    vi.advanceTimersByTime(9_000);
     expect(said).toEqual([]);
-    vi.advanceTimersByTime(1);
+    vi.advanceTimersByTime(1_000);
     expect(said).toEqual(['head', 'queued big place 3']);
   });
 

@@ -26,6 +26,8 @@ export interface RelayOptions {
   /** As the engine got it, to tell the caller's fault from the engine's. */
   readonly body: Buffer;
   readonly onFirstByte: () => void;
+  /** Called once. */
+  readonly onEnd: (end: RelayEnd) => void;
 }
 
 /** An answer larger than this is passed on uncounted. */
@@ -33,17 +35,15 @@ const COUNTED_ANSWER_BYTES = 8 * MIB;
 const ERROR_ANSWER_BYTES = 256 * 1024;
 /** How long a caller may take nothing of its answer. */
 const CALLER_STALLED_MS = 120_000;
-const LEFT = new Error('the caller left');
+export const LEFT = new Error('the caller left');
 
 type Mode = 'silent' | 'error' | 'stream' | 'whole';
 
 /** What an engine answers is written on as it comes; the engine is paused while the caller cannot take more. */
 export class Relay implements UpstreamHandler {
-  readonly ended: Promise<RelayEnd>;
   readonly #o: RelayOptions;
   readonly #tap: StreamTap;
   readonly #kept: Buffer[] = [];
-  readonly #forgetLeave: () => void;
   /** A whole answer that came in one piece: head and body go out in one write. */
   #only: Buffer | undefined;
   #keptBytes = 0;
@@ -51,21 +51,17 @@ export class Relay implements UpstreamHandler {
   #status = 0;
   #headers: IncomingHttpHeaders = {};
   #controller: UpstreamController | undefined;
-  #settle!: (end: RelayEnd) => void;
+  #over = false;
   #said = false;
 
   constructor(options: RelayOptions) {
     this.#o = options;
     this.#tap = new StreamTap(options);
-    this.ended = new Promise((resolve) => {
-      this.#settle = resolve;
-    });
-    this.#forgetLeave = options.client.onLeave(() => this.#controller?.abort(LEFT));
   }
 
-  /** Stops the engine's work: the api stops. */
+  /** Stops the engine's work. */
   abort(reason: Error): void {
-    this.#controller?.abort(reason);
+    if (!this.#over) this.#controller?.abort(reason);
   }
 
   onRequestStart(controller: UpstreamController): void {
@@ -199,8 +195,9 @@ export class Relay implements UpstreamHandler {
   }
 
   #end(end: RelayEnd): void {
-    this.#forgetLeave();
-    this.#settle(end);
+    if (this.#over) return;
+    this.#over = true;
+    this.#o.onEnd(end);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { BerthError } from '#domain/errors.js';
 import type { CallEvent, CallEventData, CallOutcome, CallStamps } from '#domain/events/call-events.js';
+import type { Writable } from '#domain/writable.js';
 import type { ApiId, CallId, ModelKey } from '#domain/ids.js';
 import type { AdmittedCall, Lease, QueuePlace } from '../admission/port.js';
 import type { CallTokens } from '#domain/events/call-events.js';
@@ -47,7 +48,6 @@ export interface CallFactSource {
 
 type CallStarted = Extract<CallEvent, { type: 'CallStarted' }>;
 type CallFinished = Extract<CallEvent, { type: 'CallFinished' }>;
-type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface CallFacts {
   /** Takes a fact; never throws, never waits. */

@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually, RawSocket } from '../testing/stand.js';
-import { readBody } from './body.js';
-import { SlowBodies } from './slow-bodies.js';
+import { Alarms } from './alarms.js';
+import { receiveBody } from './body.js';
 
 describe('a body that comes slowly', () => {
   let server: Server;
@@ -14,13 +14,17 @@ describe('a body that comes slowly', () => {
   beforeEach(async () => {
     read.length = 0;
     begun = 0;
-    const slow = new SlowBodies(300, 20);
+    const stalls = { alarms: new Alarms(20), afterMs: 300 };
     server = createServer((req, res) => {
       begun += 1;
-      void readBody(req, slow).then((body) => {
-        read.push(body === undefined ? 'left' : body.ok ? body.value.toString() : body.error.code);
-        res.end();
-      });
+      receiveBody(
+        req,
+        (body) => {
+          read.push(body === undefined ? 'left' : body.ok ? body.value.toString() : body.error.code);
+          res.end();
+        },
+        stalls,
+      );
     });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     socket = new RawSocket((server.address() as AddressInfo).port);

@@ -1,0 +1,36 @@
+import type { CallId } from '#domain/ids.js';
+import type { Writable } from '#domain/writable.js';
+import type { Wanted } from '../admission/port.js';
+import type { CallBody } from './call-body.js';
+import type { Resolved } from './resolve.js';
+
+/** Estimates before any history: bytes per token of text, tokens per picture. */
+const BYTES_PER_TOKEN = 4;
+const TOKENS_PER_PICTURE = 1000;
+const BACKGROUND = new Set(['grading', 'smoke-test', 'benchmark', 'warmup', 'background']);
+
+/** Calls of machines for machines: they wait for those that somebody waits for. */
+export const isBackground = ({ intent }: Pick<CallBody, 'intent'>): boolean =>
+  intent !== undefined && BACKGROUND.has(intent);
+
+/** What admission must know of a call. */
+export function wantedOf(
+  body: CallBody,
+  resolved: Resolved,
+  call: { readonly callId: CallId; readonly receivedAtMs: number; readonly group: string | undefined },
+): Wanted {
+  const { model, ask, settings, options } = resolved;
+  const wanted: Writable<Wanted> = {
+    callId: call.callId,
+    model,
+    ask,
+    settings,
+    options,
+    background: isBackground(body),
+    promptTokens: Math.ceil(body.promptBytes / BYTES_PER_TOKEN) + body.pictures * TOKENS_PER_PICTURE,
+    receivedAtMs: call.receivedAtMs,
+  };
+  if (call.group !== undefined) wanted.group = call.group;
+  if (body.maxTokens !== undefined) wanted.maxTokens = body.maxTokens;
+  return wanted;
+}
