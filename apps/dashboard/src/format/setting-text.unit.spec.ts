@@ -18,5 +18,9 @@ it('reads back every value that it shows, but for words that are JSON themselves
     fc.array(fc.integer(), { minLength: 1 }),
     fc.constantFrom('quality', 'auto'),
   );
-  fc.assert(fc.property(value, (each) => expect(settingValue(settingText(each))).toEqual(each)));
+  fc.assert(
+    fc.property(value, (each) => {
+      expect(settingValue(settingText(each))).toEqual(each);
+    }),
+  );
 });

@@ -7,6 +7,7 @@ import Missing from './missing.svelte';
 import Models from './models.svelte';
 import Overview from './overview.svelte';
 import Playground from './playground.svelte';
+import Settings from './settings.svelte';
 import Timeline from './timeline.svelte';
 
 export interface Page {
@@ -25,6 +26,7 @@ export const PAGES: readonly Page[] = [
   { name: 'models', title: 'Models', inNav: true, component: Models },
   { name: 'playground', title: 'Playground', inNav: true, component: Playground },
   { name: 'keys', title: 'Keys', inNav: true, component: Keys },
+  { name: 'settings', title: 'Settings', inNav: true, component: Settings },
 ];
 const MISSING: Page = { name: 'missing', title: 'No such page', inNav: false, component: Missing };
 
