@@ -13,6 +13,7 @@ import { isOverdue, waitedSeconds } from './queue.js';
 import { type Admitted, bestOf } from './rank.js';
 import { refusalOf, refused, waitOrTimeOut, withEveryRung } from './refuse.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
+import { mostReachFirst } from './split.js';
 import { workingOf } from './working.js';
 
 /**
@@ -101,6 +102,7 @@ function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators,
+    together: mostReachFirst(snapshot, accelerators, withBusy ? snapshot.withBusy : snapshot.idle),
     ...(allowedRungs ? { allowedRungs } : {}),
     ...(pins ? { pins } : {}),
   });

@@ -76,13 +76,14 @@ function replacedContext({ own }: Snapshot, label: string): number {
 
 function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: boolean): Verdict {
   const draft = new Draft(snapshot, shape, claim);
+  const field = withBusy ? snapshot.withBusy : snapshot.idle;
   let least = 0;
   let largestFound = false;
   let worst: Verdict | undefined;
   let never: Extract<Verdict, { kind: 'never' }> | undefined;
   for (const contextTokens of contextsOf(snapshot, shape)) {
     if (largestFound && contextTokens < least) break;
-    const layout = layoutOf(snapshot, shape, contextTokens, draft.at(contextTokens));
+    const layout = layoutOf(snapshot, shape, contextTokens, draft.at(contextTokens), field);
     if ('reason' in layout) {
       const { kind, reason } = layout;
       if (kind === 'same') return { kind, shape, reason };

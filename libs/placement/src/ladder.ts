@@ -94,6 +94,8 @@ export interface LadderQuestion {
   readonly engines: readonly EngineOnWorker[];
   /** Most room first. */
   readonly accelerators: readonly DeviceId[];
+  /** The same for plans over several, most room that could be had first; absent: as above. */
+  readonly together?: readonly DeviceId[];
   readonly allowedRungs?: readonly Rung[];
   readonly pins?: Pins;
 }
@@ -123,7 +125,8 @@ const isSameQuestion = (a: LadderQuestion, b: LadderQuestion): boolean =>
   !a.pins &&
   !b.pins &&
   sameList(a.allowedRungs, b.allowedRungs) &&
-  sameList(a.accelerators, b.accelerators);
+  sameList(a.accelerators, b.accelerators) &&
+  sameList(a.together ?? a.accelerators, b.together ?? b.accelerators);
 
 /** `Q4_K_M`, `IQ4_XS`, `MXFP4`: a form of about four bits per weight. */
 export const isFourBit = (artifact: Artifact): boolean =>
@@ -189,17 +192,17 @@ class ArtifactLadder {
 
   /** One device first, then the fewest that hold it. */
   private onCards(rung: Rung, artifact: Artifact, q: number): readonly Step[] {
-    const { accelerators } = this.question;
+    const { accelerators, together = accelerators } = this.question;
     const one = accelerators.map((device) => this.shape(rung, [device], false, artifact, q));
-    const more = accelerators
+    const more = together
       .slice(1)
-      .map((_, i) => this.shape(rung, accelerators.slice(0, i + 2), true, artifact, q));
+      .map((_, i) => this.shape(rung, together.slice(0, i + 2), true, artifact, q));
     return [...one, ...more];
   }
 
   /** Pins name the layers or the bytes: one shape, under the rung that it amounts to. */
   private pinned(pins: Pins, allowed: readonly Rung[]): readonly Step[] {
-    const { accelerators } = this.question;
+    const { accelerators, together = accelerators } = this.question;
     const rung = rungOfPins(pins, this.artifact);
     if (!allowed.includes(rung))
       return [this.no(rung, 'the pins of this pair amount to it, and it is not allowed')];
@@ -208,7 +211,7 @@ class ArtifactLadder {
       return [this.no(rung, 'layers or bytes are pinned to an accelerator, and the worker has none')];
     const one = accelerators.map((d) => this.shape(rung, [d], false, this.artifact, this.q, pins));
     const all =
-      accelerators.length > 1 ? [this.shape(rung, accelerators, true, this.artifact, this.q, pins)] : [];
+      accelerators.length > 1 ? [this.shape(rung, together, true, this.artifact, this.q, pins)] : [];
     return [...one, ...all];
   }
 

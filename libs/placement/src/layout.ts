@@ -1,29 +1,22 @@
 import type { Geometry } from '#domain/geometry.js';
-import { type DeviceId, RAM } from '#domain/ids.js';
+import { RAM } from '#domain/ids.js';
 import type { Rung } from '#domain/placement-terms.js';
 import { formatBytes } from '#domain/units.js';
 import { blockSumsOf, cacheSumsOf } from './block-sums.js';
 import { DEFAULT_MICRO_BATCH } from './kv.js';
-import type { Shape } from './ladder.js';
+import type { EvictionField } from './eviction.js';
+import type { Pins, Shape } from './ladder.js';
+import { free, least, type Layout, type Pricing, shares } from './layout-terms.js';
 import type { Snapshot } from './snapshot.js';
+import { offloadedBlocks, splitToFit } from './split.js';
 
-/** Which layers of a plan go where. */
-export interface Layout {
-  readonly gpuLayers: number;
-  readonly cpuMoeLayers: number;
-  readonly blocksByDevice?: readonly number[];
-}
+export type { Layout, Pricing } from './layout-terms.js';
 
 /** Why a shape has no layout. */
 export interface NoLayout {
   /** `same`: it amounts to another rung, at this context and at every smaller one. */
   readonly kind: 'never' | 'blocked' | 'same';
   readonly reason: string;
-}
-
-export interface Pricing {
-  /** Bytes that a layout of the shape would take on a device. */
-  price(layout: Layout, deviceId: DeviceId): number;
 }
 
 /**
@@ -35,18 +28,26 @@ export function layoutOf(
   shape: Shape,
   contextTokens: number,
   pricing: Pricing,
+  field: EvictionField,
 ): Layout | NoLayout {
   const geometry = shape.artifact.geometry;
   const all = (geometry?.blocks.length ?? 0) + 1;
   if (!shape.pins) {
     if (shape.rung === 'ram-only') return RAM_ONLY;
-    if (shape.rung === 'gpu-only' || shape.rung === '4bit')
-      return spread(snapshot, shape, { gpuLayers: all, cpuMoeLayers: 0 });
+    if (shape.rung === 'gpu-only' || shape.rung === '4bit') {
+      const layout = { gpuLayers: all, cpuMoeLayers: 0 };
+      return isSplit(shape) ? splitToFit(snapshot, shape, layout, pricing, field) : layout;
+    }
   }
   const on = (gpuLayers: number, cpuMoeLayers = 0): Layout =>
     spread(snapshot, shape, { gpuLayers, cpuMoeLayers });
   const price: Price = (layout, deviceId) => pricing.price(layout, deviceId);
-  if (shape.pins) return pinnedLayout(shape, geometry, price, on, all);
+  if (shape.pins) {
+    const pinned = pinnedLayout(shape, geometry, price, on, all);
+    return 'reason' in pinned || !isSplit(shape) || holdsBytes(shape.pins)
+      ? pinned
+      : splitToFit(snapshot, shape, pinned, pricing, field);
+  }
   return searched(snapshot, shape, new Guess(snapshot, shape, contextTokens, price, on, all), price, on, all);
 }
 
@@ -112,44 +113,6 @@ function searched(
         : on(layers);
     }
   }
-}
-
-/** What a device has for this plan without evicting anyone; nothing when its room is unknown. */
-export const free = (snapshot: Snapshot, deviceId: DeviceId): number => {
-  const room = snapshot.rooms.get(deviceId);
-  return room?.roomBytes === undefined
-    ? 0
-    : Math.max(0, room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0));
-};
-
-/**
- * The least n in [from, to] for which `holds`, which stays true once it is; undefined when it never is.
- * @param guess where it probably begins to hold: two looks tell whether it does
- */
-export function least(
-  from: number,
-  to: number,
-  holds: (n: number) => boolean,
-  guess?: () => number | undefined,
-): number | undefined {
-  // On a roomy machine the first holds already, and on a full one not even the last does.
-  if (holds(from)) return from;
-  if (!holds(to)) return undefined;
-  let low = from + 1;
-  let high = to;
-  const near = guess?.();
-  if (near !== undefined && near > low && near < high) {
-    if (holds(near)) high = near;
-    else low = near + 1;
-    if (high === near && !holds(near - 1)) return near;
-    if (high === near) high = near - 1;
-  }
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (holds(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /**
@@ -233,33 +196,22 @@ function firstAtLeast(sums: readonly number[], amount: number): number | undefin
   return low;
 }
 
-/** Splits the offloaded blocks over several devices in proportion to their room. */
+/** Splits the offloaded blocks over several devices in proportion to the room that they have. */
 function spread(snapshot: Snapshot, shape: Shape, layout: Layout): Layout {
-  const blocks = shape.artifact.geometry?.blocks.length ?? 0;
-  if (shape.devices.length < 2 || blocks === 0) return layout;
-  const offloaded = Math.max(0, Math.min(blocks, layout.gpuLayers > blocks ? blocks : layout.gpuLayers - 1));
+  if (!isSplit(shape)) return layout;
   const rooms = shape.devices.map((d) => {
     const room = snapshot.rooms.get(d);
     return Math.max(1, free(snapshot, d) || (room?.limitBytes ?? 0));
   });
-  return { ...layout, blocksByDevice: shares(offloaded, rooms) };
+  return { ...layout, blocksByDevice: shares(offloadedBlocks(shape, layout), rooms) };
 }
 
-/** Whole shares in proportion to the weights, by largest remainder; the earlier one of equals. */
-export function shares(total: number, weights: readonly number[]): readonly number[] {
-  const sum = weights.reduce((a, b) => a + b, 0);
-  const exact = weights.map((w) => (total * w) / sum);
-  const whole = exact.map(Math.floor);
-  const order = exact
-    .map((value, i) => ({ i, rest: value - Math.floor(value) }))
-    .sort((a, b) => b.rest - a.rest || a.i - b.i);
-  let left = total - whole.reduce((a, b) => a + b, 0);
-  for (const { i } of order) {
-    if (left-- <= 0) break;
-    whole[i] = (whole[i] ?? 0) + 1;
-  }
-  return whole;
-}
+/** Pinned bytes were met with the split that they were looked at with. */
+const holdsBytes = ({ gpuBytes, ramBytes }: Pins): boolean =>
+  gpuBytes !== undefined || ramBytes !== undefined;
+
+const isSplit = ({ devices, artifact }: Shape): boolean =>
+  devices.length > 1 && (artifact.geometry?.blocks.length ?? 0) > 0;
 
 /** Pinned layers are taken as they are; pinned bytes are a budget that is honoured or refused. */
 function pinnedLayout(

@@ -5,6 +5,7 @@ import {
   type EngineKind,
   engineBuildOf,
   type PlacementClass,
+  sameList,
 } from '#domain/placement-terms.js';
 import type { Amounts } from './amounts.js';
 import type { CoreClaim } from './cores.js';
@@ -50,8 +51,7 @@ export class Draft {
 
   plan(layout: Layout): DraftedPlan {
     const last = this.#last;
-    if (last?.layout.gpuLayers === layout.gpuLayers && last.layout.cpuMoeLayers === layout.cpuMoeLayers)
-      return last;
+    if (last && isSameLayout(last.layout, layout)) return last;
     const { input, process } = this.#snapshot;
     const { artifact, engine } = this.#shape;
     const klass = this.#class(layout);
@@ -98,6 +98,11 @@ export class Draft {
     return blocksByDevice ? { ...klass, blocksByDevice } : klass;
   }
 }
+
+const isSameLayout = (a: Layout, b: Layout): boolean =>
+  a.gpuLayers === b.gpuLayers &&
+  a.cpuMoeLayers === b.cpuMoeLayers &&
+  sameList(a.blocksByDevice, b.blocksByDevice);
 
 /** A quantised V needs it; on llama-server it also keeps the work buffers from growing with the context. */
 const flashAttention = ({ input }: Snapshot, { engine }: Shape): boolean =>

@@ -9,10 +9,12 @@ import {
   artifact,
   ask,
   attention,
+  contract,
   decidedOf,
   geometry,
   input,
   LLAMA_SERVER,
+  measuredHistory,
   model,
   resident,
   residents,
@@ -63,11 +65,12 @@ describe('renderDecision on a machine with cards', () => {
       [B, 600],
     ] as const;
     expect(text(two, blocks(100, 0), { ask: ask({ allowedRungs: ['gpu-only'] }) })).toMatchInlineSnapshot(`
-      "Load big/m into RAM and gpu-b and gpu-a.
+      "Load big/m into RAM and gpu-a and gpu-b.
       Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
       How
-        artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators
+        artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
+          gpu-a, 4 blocks on gpu-b)
         engine llama-server (build ls1), 4 threads, 1 slot of 8,192 tokens, KV cache f16
 
       What it takes
@@ -76,16 +79,16 @@ describe('renderDecision on a machine with cards', () => {
                work buffers          0 B  estimated
                process itself          ?  unknown
                together          4.0 MiB
-        gpu-b  weights         500.0 MiB  from the file header
-               KV cache         20.0 MiB  from the file header
+        gpu-a  weights         600.0 MiB  from the file header
+               KV cache         24.0 MiB  from the file header
                work buffers      7.0 MiB  estimated
                process itself          ?  unknown
-               together        527.0 MiB
-        gpu-a  weights         504.0 MiB  from the file header
-               KV cache         20.0 MiB  from the file header
+               together        631.0 MiB
+        gpu-b  weights         404.0 MiB  from the file header
+               KV cache         16.0 MiB  from the file header
                work buffers      7.0 MiB  estimated
                process itself          ?  unknown
-               together        531.0 MiB
+               together        427.0 MiB
 
       What there was
         RAM    4.00 GiB free
@@ -104,7 +107,7 @@ describe('renderDecision on a machine with cards', () => {
           device gpu-b, and its size is 600.0 MiB
         F16 gpu-only on gpu-a, 4,096 tokens, needs 1.01 GiB of 4.49 GiB free: refused, needs 1.01 GiB of
           device gpu-a, and its size is 800.0 MiB
-        F16 gpu-only on gpu-b and gpu-a, 8,192 tokens, needs 1.04 GiB of 5.07 GiB free, 5.3 s to the end:
+        F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, needs 1.04 GiB of 5.07 GiB free, 5.3 s to the end:
           chosen, fits after evicting old/one
         F16 moe: not offered, the settings or the call do not allow it
         F16 4bit: not offered, the settings or the call do not allow it
@@ -117,48 +120,87 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 2
+        goal quality, eviction order loss, rules version 3
         asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
   });
 
-  it('prints experts that are split between a card and RAM', () => {
-    expect(text([[A, 1300]], blocks(20, 200), { ask: ask({ allowedRungs: ['moe'] }) }))
+  it('prints a load over two cards that is sized by what was measured there, and another time with less context', () => {
+    const cards = [
+      [A, 800],
+      [B, 600],
+    ] as const;
+    const before = contract({
+      engine: { kind: 'llama-server', build: 'ls1' },
+      rung: 'gpu-only',
+      contextTokens: 4096,
+      gpuLayers: 11,
+      flashAttention: true,
+      threads: 4,
+      devices: [A, B],
+      blocksByDevice: [6, 4],
+    });
+    const took = (deviceId: DeviceId, weights: number, kv: number, compute: number, process: number) => ({
+      deviceId,
+      weightsBytes: weights * MIB,
+      kvBytes: kv * MIB,
+      computeBytes: compute * MIB,
+      processBytes: process * MIB,
+    });
+    const history = measuredHistory(
+      M,
+      before,
+      [took(A, 601, 12, 9, 41), took(B, 405, 8, 10, 38), took(RAM, 4, 0, 1, 60)],
+      { seconds: 7.5, eventId: 'event-42' },
+    );
+    expect(text(cards, blocks(100, 0), { ask: ask({ allowedRungs: ['gpu-only'] }), history }))
       .toMatchInlineSnapshot(`
-      "Load big/m into RAM and gpu-a.
+      "Load big/m into RAM and gpu-a and gpu-b.
       Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
       How
-        artifact F16, placed moe: experts in RAM, the rest on an accelerator, 11 layers on accelerators,
-          experts of 7 layers in RAM
-        engine llama-server (build ls1), 15 threads, 1 slot of 8,192 tokens, KV cache f16
+        artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
+          gpu-a, 4 blocks on gpu-b)
+        engine llama-server (build ls1), 4 threads, 1 slot of 8,192 tokens, KV cache f16
 
       What it takes
-        RAM    weights          1.37 GiB  from the file header
-               KV cache              0 B  from the file header
-               work buffers          0 B  estimated
-               process itself          ?  unknown
-               together         1.37 GiB
-        gpu-a  weights         804.0 MiB  from the file header
-               KV cache         40.0 MiB  from the file header
-               work buffers      7.0 MiB  estimated
-               process itself          ?  unknown
-               together        851.0 MiB
+        RAM    weights           4.0 MiB  measured at another setting, moved by the file header [event-42]
+               KV cache              0 B  measured at another setting, moved by the file header [event-42]
+               work buffers      1.0 MiB  measured at another setting, moved by the file header [event-42]
+               process itself   60.0 MiB  measured at another setting, moved by the file header [event-42]
+               together         65.0 MiB
+        gpu-a  weights         601.0 MiB  measured at another setting, moved by the file header [event-42]
+               KV cache         24.0 MiB  measured at another setting, moved by the file header [event-42]
+               work buffers      9.0 MiB  measured at another setting, moved by the file header [event-42]
+               process itself   41.0 MiB  measured at another setting, moved by the file header [event-42]
+               together        675.0 MiB
+        gpu-b  weights         405.0 MiB  measured at another setting, moved by the file header [event-42]
+               KV cache         16.0 MiB  measured at another setting, moved by the file header [event-42]
+               work buffers     10.0 MiB  measured at another setting, moved by the file header [event-42]
+               process itself   38.0 MiB  measured at another setting, moved by the file header [event-42]
+               together        469.0 MiB
 
       What there was
         RAM    4.00 GiB free
-        gpu-a  1000.0 MiB free
+        gpu-a  500.0 MiB free
+        gpu-b  600.0 MiB free
 
       Who has to go
-        nobody
+        old/one frees 300.0 MiB of gpu-a; expected loss 0.5 s
+        No other choice would cost less.
 
       Expected
-        load 3.5 s, prompt and output 5.2 s
+        load 7.5 s, prompt and output 2.6 s
 
       What was looked at
-        F16 gpu-only: not offered, the settings or the call do not allow it
-        F16 moe on gpu-a, 8,192 tokens, needs 2.20 GiB of 4.98 GiB free, 8.7 s to the end: chosen, fits
+        F16 gpu-only on gpu-b, 4,096 tokens, needs 1.11 GiB of 4.59 GiB free: refused, needs 1.05 GiB of
+          device gpu-b, and its size is 600.0 MiB
+        F16 gpu-only on gpu-a, 4,096 tokens, needs 1.11 GiB of 4.49 GiB free: refused, needs 1.05 GiB of
+          device gpu-a, and its size is 800.0 MiB
+        F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, needs 1.18 GiB of 5.07 GiB free, 10 s to the end:
+          chosen, fits after evicting old/one
+        F16 moe: not offered, the settings or the call do not allow it
         F16 4bit: not offered, the settings or the call do not allow it
         F16 ram-only: not offered, the settings or the call do not allow it
         F16 max-ram: not offered, the settings or the call do not allow it
@@ -169,50 +211,60 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 2
-        asked: context as long as calls need, KV cache f16, 1 slot, placed moe only
+        goal quality, eviction order loss, rules version 3
+        asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
-  });
-
-  it('prints RAM filled first, with the overflow on a card', () => {
-    expect(text([[A, 900]], blocks(100, 0), { ask: ask({ allowedRungs: ['max-ram'] }) }, 700))
-      .toMatchInlineSnapshot(`
-      "Load big/m into RAM and gpu-a.
+    const same = ask({ allowedRungs: ['gpu-only'], context: 4096 });
+    expect(text(cards, blocks(100, 0), { ask: same, history })).toMatchInlineSnapshot(`
+      "Load big/m into RAM and gpu-a and gpu-b.
       Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
       How
-        artifact F16, placed max-ram: RAM first, the overflow on accelerators, 5 layers on accelerators
-        engine llama-server (build ls1), 15 threads, 1 slot of 8,192 tokens, KV cache f16
+        artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
+          gpu-a, 4 blocks on gpu-b)
+        engine llama-server (build ls1), 4 threads, 1 slot of 4,096 tokens, KV cache f16
 
       What it takes
-        RAM    weights         604.0 MiB  from the file header
-               KV cache         24.0 MiB  from the file header
-               work buffers      7.0 MiB  estimated
-               process itself          ?  unknown
-               together        635.0 MiB
-        gpu-a  weights         404.0 MiB  from the file header
-               KV cache         16.0 MiB  from the file header
-               work buffers      7.0 MiB  estimated
-               process itself          ?  unknown
-               together        427.0 MiB
+        RAM    weights           4.0 MiB  measured [event-42]
+               KV cache              0 B  measured [event-42]
+               work buffers      1.0 MiB  measured [event-42]
+               process itself   60.0 MiB  measured [event-42]
+               together         65.0 MiB
+        gpu-a  weights         601.0 MiB  measured [event-42]
+               KV cache         12.0 MiB  measured [event-42]
+               work buffers      9.0 MiB  measured [event-42]
+               process itself   41.0 MiB  measured [event-42]
+               together        663.0 MiB
+        gpu-b  weights         405.0 MiB  measured [event-42]
+               KV cache          8.0 MiB  measured [event-42]
+               work buffers     10.0 MiB  measured [event-42]
+               process itself   38.0 MiB  measured [event-42]
+               together        461.0 MiB
 
       What there was
-        RAM    700.0 MiB free
-        gpu-a  600.0 MiB free
+        RAM    4.00 GiB free
+        gpu-a  500.0 MiB free
+        gpu-b  600.0 MiB free
 
       Who has to go
-        nobody
+        old/one frees 300.0 MiB of gpu-a; expected loss 0.5 s
+        No other choice would cost less.
 
       Expected
-        load 2.7 s, prompt and output 7.7 s
+        load 7.5 s, prompt and output 2.6 s
 
       What was looked at
-        F16 gpu-only: not offered, the settings or the call do not allow it
+        F16 gpu-only on gpu-b, 4,096 tokens, needs 1.11 GiB of 4.59 GiB free: refused, needs 1.05 GiB of
+          device gpu-b, and its size is 600.0 MiB
+        F16 gpu-only on gpu-a, 4,096 tokens, needs 1.11 GiB of 4.49 GiB free: refused, needs 1.05 GiB of
+          device gpu-a, and its size is 800.0 MiB
+        F16 gpu-only on gpu-a and gpu-b, 4,096 tokens, needs 1.16 GiB of 5.07 GiB free, 10 s to the end:
+          chosen, fits after evicting old/one
         F16 moe: not offered, the settings or the call do not allow it
         F16 4bit: not offered, the settings or the call do not allow it
         F16 ram-only: not offered, the settings or the call do not allow it
-        F16 max-ram on gpu-a, 8,192 tokens, needs 1.04 GiB of 1.27 GiB free, 10 s to the end: chosen, fits
+        F16 max-ram: not offered, the settings or the call do not allow it
         F16 max-gpu: not offered, the settings or the call do not allow it
 
       The queue
@@ -220,9 +272,112 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 2
-        asked: context as long as calls need, KV cache f16, 1 slot, placed max-ram only
+        goal quality, eviction order loss, rules version 3
+        asked: context 4,096 tokens, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
+  });
+
+  it('prints experts that are split between a card and RAM', () => {
+    expect(text([[A, 1300]], blocks(20, 200), { ask: ask({ allowedRungs: ['moe'] }) }))
+      .toMatchInlineSnapshot(`
+        "Load big/m into RAM and gpu-a.
+        Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
+
+        How
+          artifact F16, placed moe: experts in RAM, the rest on an accelerator, 11 layers on accelerators,
+            experts of 7 layers in RAM
+          engine llama-server (build ls1), 15 threads, 1 slot of 8,192 tokens, KV cache f16
+
+        What it takes
+          RAM    weights          1.37 GiB  from the file header
+                 KV cache              0 B  from the file header
+                 work buffers          0 B  estimated
+                 process itself          ?  unknown
+                 together         1.37 GiB
+          gpu-a  weights         804.0 MiB  from the file header
+                 KV cache         40.0 MiB  from the file header
+                 work buffers      7.0 MiB  estimated
+                 process itself          ?  unknown
+                 together        851.0 MiB
+
+        What there was
+          RAM    4.00 GiB free
+          gpu-a  1000.0 MiB free
+
+        Who has to go
+          nobody
+
+        Expected
+          load 3.5 s, prompt and output 5.2 s
+
+        What was looked at
+          F16 gpu-only: not offered, the settings or the call do not allow it
+          F16 moe on gpu-a, 8,192 tokens, needs 2.20 GiB of 4.98 GiB free, 8.7 s to the end: chosen, fits
+          F16 4bit: not offered, the settings or the call do not allow it
+          F16 ram-only: not offered, the settings or the call do not allow it
+          F16 max-ram: not offered, the settings or the call do not allow it
+          F16 max-gpu: not offered, the settings or the call do not allow it
+
+        The queue
+          1 call waited; this call was number 1
+
+        Decided from
+          worker-worker-1 up to event 7
+          goal quality, eviction order loss, rules version 3
+          asked: context as long as calls need, KV cache f16, 1 slot, placed moe only
+        "
+      `);
+  });
+
+  it('prints RAM filled first, with the overflow on a card', () => {
+    expect(text([[A, 900]], blocks(100, 0), { ask: ask({ allowedRungs: ['max-ram'] }) }, 700))
+      .toMatchInlineSnapshot(`
+        "Load big/m into RAM and gpu-a.
+        Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
+
+        How
+          artifact F16, placed max-ram: RAM first, the overflow on accelerators, 5 layers on accelerators
+          engine llama-server (build ls1), 15 threads, 1 slot of 8,192 tokens, KV cache f16
+
+        What it takes
+          RAM    weights         604.0 MiB  from the file header
+                 KV cache         24.0 MiB  from the file header
+                 work buffers      7.0 MiB  estimated
+                 process itself          ?  unknown
+                 together        635.0 MiB
+          gpu-a  weights         404.0 MiB  from the file header
+                 KV cache         16.0 MiB  from the file header
+                 work buffers      7.0 MiB  estimated
+                 process itself          ?  unknown
+                 together        427.0 MiB
+
+        What there was
+          RAM    700.0 MiB free
+          gpu-a  600.0 MiB free
+
+        Who has to go
+          nobody
+
+        Expected
+          load 2.7 s, prompt and output 7.7 s
+
+        What was looked at
+          F16 gpu-only: not offered, the settings or the call do not allow it
+          F16 moe: not offered, the settings or the call do not allow it
+          F16 4bit: not offered, the settings or the call do not allow it
+          F16 ram-only: not offered, the settings or the call do not allow it
+          F16 max-ram on gpu-a, 8,192 tokens, needs 1.04 GiB of 1.27 GiB free, 10 s to the end: chosen, fits
+          F16 max-gpu: not offered, the settings or the call do not allow it
+
+        The queue
+          1 call waited; this call was number 1
+
+        Decided from
+          worker-worker-1 up to event 7
+          goal quality, eviction order loss, rules version 3
+          asked: context as long as calls need, KV cache f16, 1 slot, placed max-ram only
+        "
+      `);
   });
 });

@@ -51,7 +51,13 @@ function decidedLines(data: PlacementDecidedData): readonly string[] {
   const engine = `${contract.engine.kind} (build ${contract.engine.build})`;
   const threads = `${contract.threads} ${contract.threads === 1 ? 'thread' : 'threads'}`;
   const slots = `${contract.slots} ${contract.slots === 1 ? 'slot' : 'slots'} of ${count(contract.contextTokens)} tokens`;
-  const layers = contract.gpuLayers > 0 ? `, ${contract.gpuLayers} layers on accelerators` : '';
+  const split = contract.blocksByDevice
+    ?.map((blocks, i) => `${blocks} blocks on ${deviceWord(contract.devices[i] ?? RAM)}`)
+    .join(', ');
+  const layers =
+    contract.gpuLayers > 0
+      ? `, ${contract.gpuLayers} layers on accelerators${split ? ` (${split})` : ''}`
+      : '';
   const experts = contract.cpuMoeLayers > 0 ? `, experts of ${contract.cpuMoeLayers} layers in RAM` : '';
   return [
     ...wrap(`Load ${data.modelKey} into ${place.join(' and ')}.`, '  ', ''),
@@ -112,7 +118,7 @@ export function explainNeed(need: readonly NeedTerm[]): string {
 }
 
 function needLines(need: readonly NeedTerm[]): readonly string[] {
-  const totals = termsByDevice(need);
+  const totals = [...termsByDevice(need)].sort(([a], [b]) => Number(b === RAM) - Number(a === RAM));
   const rows: string[][] = [];
   for (const [deviceId, total] of totals) {
     let first = true;

@@ -1,0 +1,321 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { PlacementDecidedData } from '#domain/events/worker-events.js';
+import { deviceId, type DeviceId, RAM, residentId } from '#domain/ids.js';
+import { placementClassOf } from '#domain/placement-terms.js';
+import { GIB, MIB } from '#domain/units.js';
+import type { Resident } from '#domain/worker/state.js';
+import type { PlacementInput } from './contract.js';
+import { decide } from './decide.js';
+import { needOf } from './need.js';
+import { NO_PROCESS_FIGURES } from './process-figures.js';
+import { defaultSettings } from './setting-levels.js';
+import { snapshotOf } from './snapshot.js';
+import {
+  artifact,
+  ask,
+  attention,
+  contract,
+  decidedOf,
+  geometry,
+  history,
+  input,
+  LLAMA_SERVER,
+  model,
+  NOW_MS,
+  resident,
+  residents,
+  worker,
+} from './testing/factories.js';
+import { RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
+
+const M = 'big/m';
+const CONTEXT = 4096;
+
+interface Held {
+  readonly card: number;
+  readonly mib: number;
+  readonly idleSeconds?: number;
+  readonly busy?: boolean;
+  readonly band?: number;
+}
+
+interface Case {
+  readonly cardsMib: readonly number[];
+  readonly held: readonly Held[];
+  readonly blocks: number;
+  readonly blockMib: number;
+  readonly outputMib?: number;
+  readonly band?: number;
+}
+
+const cardId = (i: number): DeviceId => deviceId(`gpu-${i}`);
+
+const bigModel = ({ blocks, blockMib, outputMib = 4 }: Case) =>
+  artifact({
+    geometry: geometry({
+      blocks: Array.from({ length: blocks }, () => ({
+        alwaysBytes: blockMib * MIB,
+        expertBytes: 0,
+        cache: attention(),
+      })),
+      outputBytes: outputMib * MIB,
+    }),
+  });
+
+const residentOf = (held: Held, i: number): Resident =>
+  resident(`old/m${i}`, {
+    bytes: held.mib * MIB,
+    device: cardId(held.card),
+    residentId: residentId(`resident-${i}`),
+  });
+
+function inputOf(given: Case, over: Partial<PlacementInput> = {}): PlacementInput {
+  const cards = given.cardsMib.map((mib, i) => ({
+    deviceId: cardId(i),
+    kind: 'cuda' as const,
+    name: 'card',
+    totalBytes: mib * MIB,
+  }));
+  const list = given.held.map(residentOf);
+  return input(M, {
+    worker: worker({
+      ramBytes: 64 * GIB,
+      physicalCores: 16,
+      engines: [LLAMA_SERVER],
+      devices: cards,
+      foreign: new Map([RAM, ...cards.map((c) => c.deviceId)].map((id) => [id, 0])),
+      residents: residents(...list),
+    }),
+    model: model(M, { artifacts: [bigModel(given)] }),
+    ask: ask({ context: CONTEXT, allowedRungs: ['gpu-only'] }),
+    settings: { ...defaultSettings, priority: given.band ?? 0 },
+    residentPolicies: new Map(
+      list.map((r, i) => [r.modelKey, { ...defaultSettings, priority: given.held[i]?.band ?? 0 }]),
+    ),
+    activity: new Map(
+      list.map((r, i) => [
+        r.residentId,
+        {
+          callsInFlight: given.held[i]?.busy ? 1 : 0,
+          lastCallEndedAtMs: NOW_MS - (given.held[i]?.idleSeconds ?? 60) * 1000,
+        },
+      ]),
+    ),
+    ...over,
+  });
+}
+
+const place = (given: Case): PlacementDecidedData => decidedOf(decide(inputOf(given)));
+const victimsOf = (data: PlacementDecidedData): readonly string[] => data.victims.map((v) => v.modelKey);
+
+describe('a model that no card holds alone', () => {
+  // 20 blocks of 52 MiB and some buffers: 1.06 GiB.
+  const needs1060 = { blocks: 20, blockMib: 50 };
+
+  it('is split by the room that an eviction gives, not by what is there before it', () => {
+    for (const card of [0, 1]) {
+      const data = place({ ...needs1060, cardsMib: [850, 500], held: [{ card, mib: 300 }] });
+      expect(data.devices).toHaveLength(2);
+      expect(victimsOf(data)).toEqual(['old/m0']);
+    }
+  });
+
+  it('evicts nobody when a split of the room that is there fits, though not in proportion to it', () => {
+    // In proportion the small card would take a block more than it holds.
+    const data = place({ blocks: 5, blockMib: 100, cardsMib: [470, 190], held: [{ card: 1, mib: 40 }] });
+    expect(victimsOf(data)).toEqual([]);
+    expect(data.contract.blocksByDevice).toEqual([4, 1]);
+  });
+
+  it('evicts on one card alone when that is enough, where it loses the least', () => {
+    const held = [
+      { card: 0, mib: 200, idleSeconds: 10 },
+      { card: 1, mib: 200, idleSeconds: 5000 },
+    ];
+    expect(victimsOf(place({ ...needs1060, cardsMib: [700, 700], held }))).toHaveLength(1);
+  });
+
+  it('takes the cards on which the most could be had, so that it lies on the fewest', () => {
+    const data = place({
+      ...needs1060,
+      cardsMib: [900, 300, 250],
+      held: [{ card: 0, mib: 800 }],
+    });
+    expect(data.devices).toEqual([cardId(0), cardId(1)]);
+  });
+
+  it('waits for cards that are busy now, and is not told that it can never fit', () => {
+    const given = { ...needs1060, cardsMib: [800, 600], held: [{ card: 0, mib: 790, busy: true }] };
+    const outcome = decide(inputOf(given));
+    expect(outcome).toMatchObject({ kind: 'wait' });
+    expect(outcome.kind === 'wait' && outcome.reason).toContain('has a call on it');
+  });
+
+  it('uses up a lower band before it touches a higher one', () => {
+    const held = [
+      { card: 0, mib: 200, band: 1, idleSeconds: 5000 },
+      { card: 1, mib: 200, band: 0, idleSeconds: 1 },
+    ];
+    expect(victimsOf(place({ ...needs1060, cardsMib: [700, 700], held, band: 1 }))).toEqual(['old/m1']);
+  });
+});
+
+const heldOn = (cards: number) =>
+  fc.record({
+    card: fc.integer({ min: 0, max: cards - 1 }),
+    mib: fc.integer({ min: 10, max: 300 }),
+    idleSeconds: fc.integer({ min: 0, max: 3000 }),
+    busy: fc.constantFrom(false, false, false, true),
+    band: fc.constantFrom(0, 0, 1, 2),
+  });
+
+const caseOf = (mostCards: number, mostHeld: number, mostBlocks: number): fc.Arbitrary<Case> =>
+  fc.integer({ min: 2, max: mostCards }).chain((cards) =>
+    fc
+      .record({
+        free: fc.array(fc.integer({ min: 5, max: 400 }), { minLength: cards, maxLength: cards }),
+        held: fc.array(heldOn(cards), { maxLength: mostHeld }),
+        blocks: fc.integer({ min: 2, max: mostBlocks }),
+        blockMib: fc.integer({ min: 20, max: 120 }),
+        outputMib: fc.constantFrom(4, 60),
+        band: fc.constantFrom(0, 1, 2),
+      })
+      .map(({ free, ...rest }) => ({
+        ...rest,
+        cardsMib: free.map((mib, i) => rest.held.reduce((sum, h) => sum + (h.card === i ? h.mib : 0), mib)),
+      })),
+  );
+
+/** What a split takes of each card. */
+function priced(
+  given: Case,
+  devices: readonly DeviceId[],
+  blocksByDevice: readonly number[],
+): readonly number[] {
+  const plan = placementClassOf('F16', {
+    ...contract({
+      engine: { kind: 'llama-server', build: 'ls1' },
+      rung: 'gpu-only',
+      contextTokens: CONTEXT,
+      gpuLayers: given.blocks + 1,
+      flashAttention: true,
+      devices,
+    }),
+    ...(devices.length > 1 ? { blocksByDevice } : {}),
+  });
+  const { bytes } = needOf({
+    artifact: bigModel(given),
+    plan,
+    history: history(M),
+    process: NO_PROCESS_FIGURES,
+    order: 'output-first',
+  });
+  return devices.map((d) => bytes.get(d) ?? 0);
+}
+
+const freeOf = (given: Case, card: number, without: ReadonlySet<number>): number =>
+  given.held.reduce(
+    (room, h, i) => (h.card === card && !without.has(i) ? room - h.mib : room),
+    given.cardsMib[card] ?? 0,
+  ) * MIB;
+
+const evictable = (given: Case): readonly number[] =>
+  given.held.flatMap((h, i) => (!h.busy && (h.band ?? 0) <= (given.band ?? 0) ? [i] : []));
+
+function* splits(blocks: number, parts: number): Iterable<readonly number[]> {
+  if (parts === 1) yield [blocks];
+  else
+    for (let first = 0; first <= blocks; first++)
+      for (const rest of splits(blocks - first, parts - 1)) yield [first, ...rest];
+}
+
+/** The fewest cards, of those on which the most could be had, that hold the model when all go that may. */
+function fewestCards(given: Case): number | undefined {
+  const gone = new Set(evictable(given));
+  const byReach = given.cardsMib
+    .map((_, card) => ({ card, reach: freeOf(given, card, gone), now: freeOf(given, card, new Set()) }))
+    .sort((a, b) => b.reach - a.reach || b.now - a.now || a.card - b.card)
+    .map(({ card }) => card);
+  for (let count = 1; count <= byReach.length; count++) {
+    const cards = byReach.slice(0, count);
+    for (const split of splits(given.blocks, count)) {
+      const bytes = priced(given, cards.map(cardId), split);
+      if (cards.every((card, i) => (bytes[i] ?? 0) <= freeOf(given, card, gone))) return count;
+    }
+  }
+  return undefined;
+}
+
+/** The least loss of residents without which the very split of a decision fits. */
+function leastLoss(given: Case, data: PlacementDecidedData, losses: ReadonlyMap<string, number>): number {
+  const may = evictable(given);
+  const cards = data.devices.map((d) => Number(d.slice('gpu-'.length)));
+  const bytes = priced(given, data.devices, data.contract.blocksByDevice ?? []);
+  let least = Infinity;
+  for (let mask = 0; mask < 2 ** may.length; mask++) {
+    const gone = new Set(may.filter((_, bit) => (mask >> bit) & 1));
+    if (!cards.every((card, i) => (bytes[i] ?? 0) <= freeOf(given, card, gone))) continue;
+    const loss = [...gone].reduce((sum, i) => sum + (losses.get(`resident-${i}`) ?? Infinity), 0);
+    least = Math.min(least, loss);
+  }
+  return least;
+}
+
+describe('over several cards, whatever they are and hold,', () => {
+  it(
+    'a model is placed on the fewest that hold it, exactly when some split fits without those that may go',
+    () => {
+      let split = 0;
+      fc.assert(
+        fc.property(caseOf(3, 4, 6), (given) => {
+          const fewest = fewestCards(given);
+          const outcome = decide(inputOf(given));
+          expect(outcome.kind === 'decided' ? outcome.data.devices.length : undefined).toBe(fewest);
+          if (fewest !== undefined && fewest > 1) split += 1;
+        }),
+        { numRuns: RUNS },
+      );
+      expect(split).toBeGreaterThan(RUNS / 20);
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'no limit is exceeded, nobody goes in vain, more room never turns yes into no, and the victims are the least loss for their split',
+    () => {
+      fc.assert(
+        fc.property(caseOf(8, 8, 12), fc.constantFrom(1, 16, 300), (given, more) => {
+          const outcome = decide(inputOf(given));
+          if (outcome.kind !== 'decided') return;
+          const { data } = outcome;
+          const bytes = priced(given, data.devices, data.contract.blocksByDevice ?? []);
+          const numbers = data.victims.map((v) => Number(v.residentId.slice('resident-'.length)));
+          const fits = (gone: readonly number[]): boolean =>
+            data.devices.every((d, i) => {
+              const card = Number(d.slice('gpu-'.length));
+              return (bytes[i] ?? 0) <= freeOf(given, card, new Set(gone));
+            });
+          expect(fits(numbers)).toBe(true);
+          for (const spared of numbers) expect(fits(numbers.filter((n) => n !== spared))).toBe(false);
+          const roomier = { ...given, cardsMib: given.cardsMib.map((mib) => mib + more) };
+          expect(decide(inputOf(roomier)).kind).toBe('decided');
+          if (given.held.some((h) => h.band !== 0)) return;
+          // Nobody was ever called: a loss is the reload alone, and the same for all of a size.
+          const losses = new Map(
+            given.held.map((h, i) => [`resident-${i}`, lossOf(inputOf(given), residentOf(h, i).residentId)]),
+          );
+          const loss = data.victims.reduce((sum, v) => sum + (losses.get(v.residentId) ?? 0), 0);
+          expect(loss).toBeCloseTo(leastLoss(given, data, losses), 2);
+        }),
+        { numRuns: RUNS },
+      );
+    },
+    TIMEOUT_MS,
+  );
+});
+
+/** What the snapshot of a decision says that evicting a resident would lose. */
+function lossOf(given: PlacementInput, id: Resident['residentId']): number {
+  return snapshotOf(given).idle.candidates.find((c) => c.residentId === id)?.lossSeconds ?? Infinity;
+}
