@@ -28,9 +28,9 @@ export function barOf(device: DeviceItem, residents: readonly ResidentItem[]): D
   if (device.totalBytes === undefined) return undefined;
   const most = Math.max(0, device.totalBytes - (device.reservedBytes ?? 0));
   const limitBytes = Math.min(device.limitBytes ?? most, most);
-  const here = residents
-    .filter((resident) => resident.workerId === device.workerId)
-    .flatMap((resident) => partOf(resident, device.deviceId))
+  const own = residents.filter((resident) => resident.workerId === device.workerId);
+  const here = own
+    .flatMap((resident) => partOf(resident, device.deviceId, own))
     .sort((a, b) => ORDER[a.kind] - ORDER[b.kind] || b.bytes - a.bytes);
   const sum = (kinds: readonly BarPart['kind'][]) =>
     here.filter(({ kind }) => kinds.includes(kind)).reduce((total, { bytes }) => total + bytes, 0);
@@ -55,11 +55,24 @@ export function barOf(device: DeviceItem, residents: readonly ResidentItem[]): D
 
 const ORDER = { resident: 0, leaving: 1, budget: 2, others: 3 } as const;
 
-function partOf(resident: ResidentItem, deviceId: string): readonly BarPart[] {
-  const bytes = resident.memory
-    .filter((figure) => figure.deviceId === deviceId)
-    .reduce((total, figure) => total + figure.bytes, 0);
-  if (bytes === 0) return [];
+function partOf(resident: ResidentItem, deviceId: string, all: readonly ResidentItem[]): readonly BarPart[] {
   const kind = resident.leaving ? 'leaving' : resident.phase === 'ready' ? 'resident' : 'budget';
-  return [{ kind, key: resident.residentId, label: resident.modelKey ?? 'unknown model', bytes }];
+  const heir = kind === 'leaving' ? all.find((each) => makesRoomFor(resident, each)) : undefined;
+  const held = bytesOn(resident, deviceId);
+  // What its victims still hold is promised to it already: counted twice, the device would look overfull.
+  const bytes =
+    kind === 'budget'
+      ? all
+          .filter((each) => makesRoomFor(each, resident))
+          .reduce((rest, v) => rest - bytesOn(v, deviceId), held)
+      : held;
+  if (bytes <= 0) return [];
+  const name = resident.modelKey ?? 'unknown model';
+  return [{ kind, key: resident.residentId, label: heir ? `${name} → ${heir.modelKey ?? ''}` : name, bytes }];
 }
+
+const makesRoomFor = (victim: ResidentItem, heir: ResidentItem): boolean =>
+  heir.phase !== 'ready' && heir.decisionId !== undefined && victim.leaving?.decisionId === heir.decisionId;
+
+const bytesOn = ({ memory }: ResidentItem, deviceId: string): number =>
+  memory.filter((figure) => figure.deviceId === deviceId).reduce((total, { bytes }) => total + bytes, 0);

@@ -50,6 +50,18 @@ describe('the bar of a device', () => {
     expect([bar?.heldBytes, bar?.budgetBytes, bar?.roomBytes]).toEqual([40, 20, 40]);
   });
 
+  it('counts the room that a victim gives to a load once, and says for whom it goes', () => {
+    const bar = barOf(device({ totalBytes: 100 }), [
+      resident(40, { leaving: { reason: 'room', started: true, decisionId: 'd' } }),
+      resident(60, { phase: 'loading', decisionId: 'd' }),
+    ]);
+    expect(bar?.parts.map(({ label, bytes }) => [label, bytes])).toEqual([
+      ['m40 → m60', 40],
+      ['m60', 20],
+    ]);
+    expect([bar?.budgetBytes, bar?.roomBytes]).toEqual([20, 40]);
+  });
+
   it('takes off what the driver keeps, and tells no room without a reading', () => {
     const { foreignBytes: _, ...unread } = device({ totalBytes: 100, reservedBytes: 8 });
     const bar = barOf(unread, []);
