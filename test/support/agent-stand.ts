@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { BerthEventType, DataOf, Recorded, WorkerEvent } from '#domain/events/index.js';
-import { decisionId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
+import { decisionId, type DeviceId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
 import { aContract, aDecision } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
 import { openEventLog } from '#events/connect.js';
@@ -31,6 +31,7 @@ interface DecideOver {
   readonly contextTokens?: number;
   readonly artifact?: string;
   readonly needBytes?: number;
+  readonly needOn?: DeviceId;
   readonly validForMs?: number;
 }
 
@@ -153,8 +154,10 @@ export class AgentStand {
         engine: { kind: 'built-in', build: this.#build },
         contextTokens: over.contextTokens ?? 2048,
       }),
-      need: [{ deviceId: RAM, term: 'weights', bytes: over.needBytes ?? MIB, basis: 'header' }],
-      room: [{ deviceId: RAM, bytes: 100 * GIB }],
+      need: [
+        { deviceId: over.needOn ?? RAM, term: 'weights', bytes: over.needBytes ?? MIB, basis: 'header' },
+      ],
+      room: [{ deviceId: over.needOn ?? RAM, bytes: 100 * GIB }],
       victims: (over.victims ?? []).map((v) => ({
         residentId: v.residentId,
         modelKey: modelKey('victim'),
