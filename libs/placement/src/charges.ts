@@ -2,6 +2,7 @@ import { type DeviceId, type ModelKey, RAM, type ResidentId, type WorkerId } fro
 import type { DeviceBytes, NeedTerm } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { lastOfWorker, memo } from './memo.js';
+import { alsoInRam, sharingRam } from './shared-memory.js';
 
 /** Bytes by device; a device that is not named has none. */
 export type BytesByDevice = ReadonlyMap<DeviceId, number>;
@@ -70,11 +71,7 @@ type Residing = Pick<WorkerState, 'workerId' | 'residents'>;
 
 const residentsOf = ({ residents }: Residing): WorkerState['residents'] => residents;
 
-/**
- * Charges of all residents, by id. One mapped file is counted once: the first resident by id carries it, the others
- * count with what is theirs alone.
- */
-export const chargesOf = lastOfWorker(residentsOf, (worker: Residing): ReadonlyMap<ResidentId, Charge> => {
+const ownCharges = lastOfWorker(residentsOf, (worker: Residing): ReadonlyMap<ResidentId, Charge> => {
   const charges = new Map<ResidentId, Charge>();
   const models = new Map<ModelKey, Resident>();
   const others: Resident[] = [];
@@ -90,6 +87,32 @@ export const chargesOf = lastOfWorker(residentsOf, (worker: Residing): ReadonlyM
   }
   return charges;
 });
+
+const chargesInOneMemory = lastOfWorker(
+  residentsOf,
+  (worker: Residing & Pick<WorkerState, 'devices'>): ReadonlyMap<ResidentId, Charge> => {
+    const sharing = sharingRam(worker.devices);
+    const charges = new Map<ResidentId, Charge>();
+    for (const [id, charge] of ownCharges(worker)) {
+      const unknown = [...charge.unknownOn].some((deviceId) => sharing.has(deviceId));
+      charges.set(id, {
+        ...charge,
+        bytes: alsoInRam(sharing, charge.bytes),
+        unknownOn: unknown ? new Set([...charge.unknownOn, RAM]) : charge.unknownOn,
+      });
+    }
+    return charges;
+  },
+);
+
+/**
+ * Charges of all residents, by id. One mapped file is counted once: the first resident by id carries it, the others
+ * count with what is theirs alone.
+ */
+export const chargesOf = (
+  worker: Residing & Pick<WorkerState, 'devices'>,
+): ReadonlyMap<ResidentId, Charge> =>
+  sharingRam(worker.devices).size === 0 ? ownCharges(worker) : chargesInOneMemory(worker);
 
 function withoutMapped(charge: Charge, resident: Resident): Charge {
   const anonymous = resident.phase === 'ready' ? (resident.measured?.hostAnonymousBytes ?? 0) : 0;

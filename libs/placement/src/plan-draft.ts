@@ -14,6 +14,7 @@ import { attachmentsOf, offloadOrderOf, type Shape } from './ladder.js';
 import type { Layout } from './layout.js';
 import { type Need, needOf } from './need.js';
 import type { Plan } from './plan.js';
+import { SharedAmounts, sharingRam } from './shared-memory.js';
 import type { Snapshot } from './snapshot.js';
 import { cannotProject } from './unprojectable.js';
 
@@ -64,7 +65,9 @@ export class Draft {
       attachments: attachmentsOf(input.model, engine),
     });
     const projectable = need.fromHeader && !cannotProject(input.unprojectable, klass);
-    const asked = projectable ? need.exactBytes : need.bytes;
+    const own = projectable ? need.exactBytes : need.bytes;
+    const sharing = sharingRam(input.worker.devices);
+    const asked = sharing.size === 0 ? own : new SharedAmounts(sharing, own);
     const plan = new DraftedPlan(
       this.#snapshot,
       this.#shape,

@@ -3,6 +3,7 @@ import { sameList } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { type BytesByDevice, type Charge, chargesOf, compareText } from './charges.js';
 import { lastOfWorker } from './memo.js';
+import { sharingRam } from './shared-memory.js';
 
 /** What a device has now, with every figure that its room came from. */
 export interface Room {
@@ -115,7 +116,8 @@ export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
   const tier = tierOf(worker, deviceId);
   const used = usedByDevice(worker).get(deviceId) ?? NOTHING_USED;
   const { residentsBytes, reservedBytes } = used;
-  const foreignBytes = worker.foreign.get(deviceId);
+  const shares = sharingRam(worker.devices).has(deviceId);
+  const foreignBytes = shares ? 0 : worker.foreign.get(deviceId);
   if (!tier || foreignBytes === undefined) {
     const unknown = tier
       ? `no reading yet of what other programs use of ${nameOf(deviceId)}`
@@ -125,7 +127,20 @@ export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
   }
   const { capacityBytes, limitBytes, limitTier } = tier;
   const encroachmentBytes = encroached(capacityBytes, limitBytes, foreignBytes);
-  const balance = limitBytes - residentsBytes - encroachmentBytes - reservedBytes;
+  const own = limitBytes - residentsBytes - encroachmentBytes - reservedBytes;
+  const ram = shares ? roomOf(worker, RAM) : undefined;
+  if (ram?.unknown !== undefined) {
+    return {
+      deviceId,
+      residentsBytes,
+      reservedBytes,
+      ...tier,
+      encroachmentBytes: 0,
+      balanceBytes: 0,
+      unknown: ram.unknown,
+    };
+  }
+  const balance = Math.min(own, ram?.balanceBytes ?? own);
   return {
     deviceId,
     residentsBytes,

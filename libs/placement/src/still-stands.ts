@@ -3,6 +3,7 @@ import { formatBytes } from '#domain/units.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { chargesOf, termsByDevice, unknownDevices } from './charges.js';
 import { nameOf, roomOf } from './room.js';
+import { alsoInRam, sharingRam } from './shared-memory.js';
 
 /**
  * Whether a decision that was not appended yet, since others wrote first, still holds against the newer state. When
@@ -34,7 +35,7 @@ function whyNoFit(data: PlacementDecidedData, worker: WorkerState): string | und
   const unknown = unknownDevices(data.need);
   const others = data.victims.filter((v) => v.modelKey !== data.modelKey);
   const needed = new Set<string>();
-  for (const [deviceId, bytes] of termsByDevice(data.need)) {
+  for (const [deviceId, bytes] of alsoInRam(sharingRam(worker.devices), termsByDevice(data.need))) {
     const room = roomOf(worker, deviceId);
     if (room.roomBytes === undefined) return `the room of ${nameOf(deviceId)} is unknown`;
     const freed = (residentId: (typeof data.victims)[number]['residentId']): number =>

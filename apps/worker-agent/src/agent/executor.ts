@@ -10,7 +10,7 @@ import type { RunningEngines } from './engines.js';
 import { heldBytes, type Evictor } from './evict.js';
 import type { FactWriter, Why } from './facts.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
-import { needByDevice, readRoom, tooSmall } from './room.js';
+import { needByDevice, needWithShared, readRoom, tooSmall } from './room.js';
 
 export interface ExecutorOptions {
   readonly workerId: WorkerId;
@@ -274,7 +274,7 @@ export class Executor {
       }
     }
     await this.#until(() => data.victims.every((v) => !this.#state.residents.has(v.residentId)));
-    const need = needByDevice(data.need);
+    const need = needWithShared(needByDevice(data.need), this.#state.devices);
     const room = await readRoom([...need.keys()]);
     const short = tooSmall(need, room);
     if (short) {

@@ -1,6 +1,6 @@
 import type { DeviceReading } from '#domain/events/readings-events.js';
 import type { WorkerEventData } from '#domain/events/worker-events.js';
-import { RAM, type DeviceId } from '#domain/ids.js';
+import { RAM, type DeviceId, type ResidentId } from '#domain/ids.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
@@ -81,9 +81,12 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     owners = owned.update(new Set(o.engines.all().map(({ pid }) => pid)), processes);
     foreign = processes.filter(({ pid }) => !owners.has(pid));
     const memory = readMemory();
-    // An engine is counted even where there is no /proc to list.
-    const pids = new Set([...owners.keys(), ...o.engines.all().map(({ pid }) => pid)]);
-    const ours = [...pids].reduce((sum, pid) => sum + (anonymousBytes(pid) ?? 0), 0);
+    // Where there is no /proc to list, an engine counts with what was measured when it was loaded.
+    const told = [...owners.keys()].map((pid) => anonymousBytes(pid)).filter((bytes) => bytes !== undefined);
+    const untold = o.engines.all().filter(({ pid }) => !owners.has(pid));
+    const ours =
+      told.reduce((sum, bytes) => sum + bytes, 0) +
+      untold.reduce((sum, { residentId }) => sum + measuredInRam(o.state(), residentId), 0);
     readBusy(processes);
     return {
       deviceId: RAM,
@@ -112,8 +115,10 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     host = read;
     const gpus = readGpus();
     const at = new Date().toISOString();
-    for (const { line } of [{ line: read }, ...gpus]) {
-      if (line.known) await charge(line.deviceId, line.foreignBytes);
+    await charge(read.deviceId, read.foreignBytes);
+    // What others use of memory that is the host's is charged to the host.
+    for (const { line, gpu } of gpus) {
+      if (line.known && gpu.device.sharesRam !== true) await charge(line.deviceId, line.foreignBytes);
     }
     send([read, ...gpus.map(({ line }) => line)], at);
     o.kept.add({
@@ -181,6 +186,19 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
       await current;
     },
   };
+}
+
+/** Of the host's memory, that of accelerators included which have none of their own. */
+export function measuredInRam(state: Pick<WorkerState, 'residents' | 'devices'>, id: ResidentId): number {
+  const measured = state.residents.get(id)?.measured;
+  if (measured === undefined) return 0;
+  const sharing = new Set(state.devices.filter((d) => d.sharesRam === true).map((d) => d.deviceId));
+  return measured.byDevice
+    .filter(({ deviceId }) => sharing.has(deviceId))
+    .reduce(
+      (sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
+      measured.hostAnonymousBytes,
+    );
 }
 
 /** What our processes hold on a device, as the driver says; what residents were measured to hold where it does not. */
