@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, BerthEventType, DataOf } from '#domain/events/index.js';
@@ -6,7 +7,7 @@ import { expectInvariants, openLogOf, readWholeLog } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
 import { waitFor } from '../support/wait.js';
 
-const WITHIN_MS = 30_000;
+const WITHIN_MS = 90_000;
 
 describe('residents that are looked after with nobody asking', () => {
   let stack: Stack;
@@ -15,7 +16,7 @@ describe('residents that are looked after with nobody asking', () => {
     stack = await startStack({
       models: {
         'quay/one': { preset: 'smoke', seed: 1 },
-        'quay/two': { preset: 'smoke', seed: 2 },
+        'quay/two': { preset: 'endless', seed: 2 },
         'quay/endless': 'endless',
       },
     });
@@ -58,6 +59,7 @@ describe('residents that are looked after with nobody asking', () => {
     });
     expect(response.status).toBeLessThan(300);
   };
+  const worker = () => readFileSync(join(stack.home, 'worker-id'), 'utf8').trim();
   const unloads = async (model: string) =>
     (await told('UnloadDecided')).filter(({ modelKey }) => modelKey === model);
 
@@ -120,10 +122,72 @@ describe('residents that are looked after with nobody asking', () => {
     await ollama({ model: 'quay/endless', keep_alive: 0 });
   });
 
+  it('probes the contexts around the default after a call that tries the model, and then no more', async () => {
+    const warmUp = () => stack.chat('quay/one', 'hello', { metadata: { intent: 'warmup' } });
+    expect((await warmUp()).status).toBe(200);
+    const probes = await eventually('a result of each', async () => {
+      const all = await told('ContextProbed');
+      return all.some(({ filledTokens }) => filledTokens !== undefined) ? all : undefined;
+    });
+    // The largest context of the model is its default: there is none above.
+    expect(probes.map(({ contextTokens, ok }) => [contextTokens, ok])).toEqual([
+      [6144, true],
+      [8192, true],
+    ]);
+    expect(probes.at(-1)?.filledTokens).toBeGreaterThan(8192 - 100);
+    const decisions = (await told('PlacementDecided')).length;
+    expect((await warmUp()).status).toBe(200);
+    await set('', { idleUnloadSeconds: 1 });
+    await eventually('its end', async () => ((await loaded()).length === 0 ? true : undefined));
+    await set('', { idleUnloadSeconds: null });
+    expect((await told('PlacementDecided')).length).toBe(decisions);
+  });
+
+  it.skipIf(availableParallelism() < 2)(
+    'binds engines to their cores, gives those of an idle one to others, and binds it anew when it serves again',
+    async () => {
+      const models = ['quay/endless', 'quay/two'];
+      for (const model of models) await set(`/${worker()}~${model}`, { cpuCores: 1 });
+      for (const model of models) expect((await stack.chat(model, 'go', { max_tokens: 2 })).status).toBe(200);
+      const loads = (await told('LoadStarted')).slice(-2);
+      expect(loads.map(({ modelKey }) => modelKey)).toEqual(models);
+      expect(loads[0]?.cores).toHaveLength(1);
+      expect(loads[1]?.cores).toEqual(loads[0]?.cores);
+      const allowed = (pid = 0) =>
+        /^Cpus_allowed_list:\s*(\S+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1];
+      expect(loads.map(({ pid }) => allowed(pid))).toEqual(loads.map(({ cores }) => cores?.join(',')));
+      const leave = new AbortController();
+      try {
+        for (const model of models) {
+          const { body } = await fetch(`${stack.url}/v1/chat/completions`, {
+            method: 'POST',
+            signal: leave.signal,
+            body: JSON.stringify({ model, stream: true, messages: [{ role: 'user', content: 'go on' }] }),
+          });
+          await body?.getReader().read();
+        }
+        const [moved] = await eventually('other cores', async () => {
+          const all = await told('CoresRepinned');
+          return all.length > 0 ? all : undefined;
+        });
+        // The younger of the two has claimed them.
+        expect(moved).toMatchObject({ residentId: loads[0]?.residentId, from: loads[0]?.cores });
+        expect(moved?.to).not.toEqual(moved?.from);
+        await eventually('its engine on them', async () =>
+          Promise.resolve(allowed(loads[0]?.pid) === moved?.to.join(',') ? true : undefined),
+        );
+        expect(allowed(loads[1]?.pid)).toBe(loads[1]?.cores?.join(','));
+      } finally {
+        leave.abort();
+      }
+      for (const model of models) await set(`/${worker()}~${model}`, { cpuCores: null });
+      for (const model of models) await ollama({ model, keep_alive: 0 });
+    },
+  );
+
   it('loads what a worker is to have loaded, in its order, and keeps it though it idles', async () => {
-    const worker = readFileSync(join(stack.home, 'worker-id'), 'utf8').trim();
     const before = (await told('PlacementDecided')).length;
-    await set(`/${worker}`, { preload: ['quay/two', 'quay/one'], idleUnloadSeconds: 1 });
+    await set(`/${worker()}`, { preload: ['quay/two', 'quay/one'], idleUnloadSeconds: 1 });
     await eventually('both loaded', async () => ((await loaded()).length === 2 ? true : undefined));
     const decisions = (await told('PlacementDecided')).slice(before);
     expect(decisions.map(({ modelKey, cause }) => [modelKey, cause.kind])).toEqual([

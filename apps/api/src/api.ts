@@ -43,6 +43,8 @@ import { OperatorBook } from './operator/operator-book.js';
 import { OperatorLoads } from './operator/operator-loads.js';
 import { IdleUnload } from './upkeep/idle-unload.js';
 import { Preload } from './upkeep/preload.js';
+import { ProbeContexts } from './upkeep/probe-contexts.js';
+import { RepinCores } from './upkeep/repin-cores.js';
 import { Upkeep } from './upkeep/upkeep.js';
 import { AccessLog } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
@@ -72,7 +74,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const activity = new Activity(now);
   const sessions = new AgentSessions({ apiId: id, log: logger, now });
   const drains = new Drains(fleet, sessions, activity);
-  const servings = new Servings(activity, fleet, sessions);
+  const servings = new Servings(activity, fleet, sessions, () => upkeep.poke());
   const terms = new TermsByWorker(fleet.settings);
   const decider = new Decider({
     terms,
@@ -102,6 +104,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     fleet,
     isConnected: (worker) => sessions.isConnected(worker),
     chores: [
+      new RepinCores({ activity, terms, decider }),
       new IdleUnload({
         fleet,
         activity,
@@ -120,6 +123,14 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
         decider,
         waitingFor: (model) => admission.waitingFor(model),
         now,
+      }),
+      new ProbeContexts({
+        fleet,
+        activity,
+        callHistories: histories,
+        terms,
+        decider,
+        waiting: () => admission.waiting,
       }),
       preload,
     ],

@@ -16,6 +16,7 @@ import { createLogger } from '#runtime/logger.js';
 import { bootId } from '#runtime/process-info.js';
 import { agentLineToken, engineKey } from '#runtime/secrets.js';
 import { adoptEngines } from './agent/adopt.js';
+import { CoreBinder } from './agent/bind.js';
 import { RunningEngines } from './agent/engines.js';
 import { Evictor } from './agent/evict.js';
 import { Executor } from './agent/executor.js';
@@ -128,6 +129,7 @@ async function start(): Promise<Running> {
     facts,
     filesOf,
     log,
+    state: () => executor.state,
     onExit: (id, exit) => {
       executor
         .crashed(id, exit)
@@ -144,6 +146,7 @@ async function start(): Promise<Running> {
     evictor,
     loader,
     facts,
+    binder: new CoreBinder(engines, log),
     log,
     isServing: (id) => line.isServing(id),
     ...(known ? { state: known.state } : {}),

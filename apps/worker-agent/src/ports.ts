@@ -64,6 +64,12 @@ export interface RunningEngine {
   ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts>;
   /** From the engine's own figures and the operating system's. */
   measure(): Promise<MeasuredMemory>;
+  /**
+   * Fills its cache with a prompt as long as its context, as far as `goesOn` says so.
+   * @returns how many tokens it held; undefined when it was ended or cannot be told.
+   * @throws when the engine died of it.
+   */
+  fill(goesOn: () => boolean): Promise<number | undefined>;
   /** Whether the weight files still are those that it was started with. */
   filesNow(): FilesNow;
   /** Requests that the engine works on now, as the engine says; undefined when it does not answer. */

@@ -7,7 +7,7 @@ import { messageOf } from './log-failures.js';
 /** An event that carries a decision of ours. */
 export type DecisionEvent = Extract<
   WorkerEvent,
-  { type: 'PlacementDecided' | 'PlacementRefused' | 'UnloadDecided' }
+  { type: 'PlacementDecided' | 'PlacementRefused' | 'UnloadDecided' | 'CoresRepinned' }
 >;
 
 export type DecisionAppended =

@@ -50,8 +50,8 @@ export function feasibleContexts(
 }
 
 /**
- * A refused window bars every window at or above it while no device has more room than it had then. A device whose
- * room was or is unknown proves nothing.
+ * A refused window bars every window at or above it while the limits are the same and no device has more room than it had
+ * then. A device whose room was or is unknown proves nothing.
  */
 export function isBarred(
   barred: BarredWindow | undefined,
@@ -59,8 +59,13 @@ export function isBarred(
   rooms: readonly Room[],
 ): boolean {
   if (!barred || contextTokens < barred.contextTokens) return false;
-  return !roomGrew(barred.roomBytes, rooms);
+  return !roomGrew(barred.roomBytes, rooms) && !limitChanged(barred.limits, rooms);
 }
+
+const limitChanged = (limits: BarredWindow['limits'], rooms: readonly Room[]): boolean =>
+  limits?.some(
+    ({ deviceId, bytes }) => rooms.find((room) => room.deviceId === deviceId)?.limitBytes !== bytes,
+  ) ?? false;
 
 /** Whether a device has more room now than it had then. */
 export function roomGrew(

@@ -1,8 +1,9 @@
 import type { Geometry } from '#domain/geometry.js';
 import type { ResidentId } from '#domain/ids.js';
-import type { WorkerState } from '#domain/worker/state.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { ResidentActivity } from './contract.js';
 import type { EffectiveSettings } from './settings.js';
+import { memo } from './memo.js';
 import { bytesPerToken } from './weights.js';
 
 /** Measured bytes per second at 1, 2, 3 … cores. */
@@ -14,11 +15,34 @@ const WORTHWHILE_GAIN = 0.03;
 export interface Cores {
   /** Physical cores that engines may use: one is kept for the system on machines with 3 or more. */
   readonly usable: number;
-  /** Usable cores that no loading or serving resident holds. */
+  /** Usable cores that no loading or serving resident holds, and no other program uses. */
   readonly free: number;
+  /** The same by the numbers of their processors, where the machine's topology is known; those to be taken first first. */
+  readonly cpus?: { readonly usable: readonly number[]; readonly free: readonly number[] };
 }
 
-export function coresOf(worker: WorkerState, activity: ReadonlyMap<ResidentId, ResidentActivity>): Cores {
+type Uses = ReadonlyMap<ResidentId, Pick<ResidentActivity, 'callsInFlight'>>;
+
+/** Whose claim binds now, among those with weights in RAM: a resident on a card draws on the common pool. */
+export function claimsCores(resident: Resident, activity: Uses): boolean {
+  if (resident.contract.gpuLayers > 0 && resident.contract.cpuMoeLayers === 0) return false;
+  return resident.phase !== 'ready' || (activity.get(resident.residentId)?.callsInFlight ?? 0) > 0;
+}
+
+/** Processors that a resident is bound to now. */
+export const boundTo = (resident: Resident): readonly number[] | undefined =>
+  resident.cores ?? resident.contract.cores;
+
+/**
+ * @param busyCpus on which other programs work for over half of the time
+ * @param without a resident whose own claim does not count
+ */
+export function coresOf(
+  worker: WorkerState,
+  activity: Uses,
+  busyCpus: ReadonlySet<number> = NOBODY,
+  without?: ResidentId,
+): Cores {
   const physical = Math.max(1, worker.physicalCores);
   const kept = physical >= 3 ? physical - 1 : physical;
   const usable = Math.max(
@@ -31,14 +55,35 @@ export function coresOf(worker: WorkerState, activity: ReadonlyMap<ResidentId, R
       ),
     ),
   );
-  let held = 0;
+  // From the last one on: systems put their own work on the first.
+  const cpus = worker.cpuTopology ? onePerCore(worker.cpuTopology).slice(0, usable) : [];
+  const taken = new Set(busyCpus);
+  let uncounted = 0;
   for (const resident of worker.residents.values()) {
-    const serves = (activity.get(resident.residentId)?.callsInFlight ?? 0) > 0;
-    // A resident without weights in RAM draws on the common pool, and claims no core of its own.
-    if (resident.contract.gpuLayers > 0 && resident.contract.cpuMoeLayers === 0) continue;
-    if (resident.phase !== 'ready' || serves) held += resident.contract.threads;
+    if (resident.residentId === without || !claimsCores(resident, activity)) continue;
+    const bound = boundTo(resident);
+    if (bound && cpus.length > 0) for (const cpu of bound) taken.add(cpu);
+    else uncounted += resident.contract.threads;
   }
-  return { usable, free: Math.max(0, usable - held) };
+  if (cpus.length === 0) return { usable, free: Math.max(0, usable - uncounted) };
+  const left = cpus.filter((cpu) => !taken.has(cpu));
+  const free = left.slice(0, Math.max(0, left.length - uncounted));
+  return { usable, free: free.length, cpus: { usable: cpus, free } };
+}
+
+const NOBODY: ReadonlySet<number> = new Set();
+
+/** The first processor of every physical core, the last core first: a hyperthread sibling is no extra core. */
+const onePerCore = memo((topology: NonNullable<WorkerState['cpuTopology']>): readonly number[] => {
+  const first = new Map<number, number>();
+  for (const { cpu, core } of topology) first.set(core, Math.min(cpu, first.get(core) ?? cpu));
+  return [...first.values()].sort((a, b) => b - a);
+});
+
+/** So many of the free ones, then of the others; in rising order. */
+export function pickCpus({ usable, free }: NonNullable<Cores['cpus']>, count: number): readonly number[] {
+  const others = usable.filter((cpu) => !free.includes(cpu));
+  return [...free, ...others].slice(0, count).sort((a, b) => a - b);
 }
 
 /** The smallest count beyond which the curve gains less than 3 % per core. */
@@ -68,13 +113,22 @@ export function claimCores(
   curve?: BandwidthCurve,
 ): CoreClaim {
   const { cpuCores, cpuPriority = 0 } = settings;
+  const bound = (threads: number): { readonly cores?: readonly number[] } =>
+    cores.cpus ? { cores: pickCpus(cores.cpus, threads) } : {};
   if (typeof cpuCores === 'object') {
     return { ok: true, threads: Math.max(1, cpuCores.length), cores: cpuCores, why: 'pinned to these cores' };
   }
-  if (cpuCores !== undefined) return { ok: true, threads: Math.max(1, cpuCores), why: 'pinned count' };
+  if (cpuCores !== undefined) {
+    const threads = Math.max(1, cpuCores);
+    return { ok: true, threads, ...bound(threads), why: 'pinned count' };
+  }
   if (!weightsInRam) {
     const pool = Math.max(1, Math.floor(worker.physicalCores / 4));
-    return { ok: true, threads: Math.min(cores.usable, pool + cpuPriority), why: 'share of the common pool' };
+    const threads = Math.min(cores.usable, pool + cpuPriority);
+    // One pool for all of them, at the end that claims of weights in RAM come to last.
+    const cpus = cores.cpus?.usable.slice(-threads).sort((a, b) => a - b);
+    const binds = cpus && worker.physicalCores > 2;
+    return { ok: true, threads, ...(binds ? { cores: cpus } : {}), why: 'share of the common pool' };
   }
   const floor = floorCores(settings, curve);
   if (cores.free < floor) {
@@ -83,7 +137,8 @@ export function claimCores(
   }
   if (worker.physicalCores <= 2) return { ok: true, threads: 1, why: 'one thread on a small machine' };
   const wanted = curve ? worthwhileCores(curve) + cpuPriority : cores.free;
-  return { ok: true, threads: Math.max(1, Math.min(cores.free, wanted)), why: 'free physical cores' };
+  const threads = Math.max(1, Math.min(cores.free, wanted));
+  return { ok: true, threads, ...bound(threads), why: 'free physical cores' };
 }
 
 function floorCores(settings: Pick<EffectiveSettings, 'cpuFloorCores'>, curve?: BandwidthCurve): number {

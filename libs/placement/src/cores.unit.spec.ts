@@ -63,6 +63,72 @@ describe('cores', () => {
   });
 });
 
+describe('cores by number', () => {
+  /** Eight physical cores of two processors each; core n has n and n + 8. */
+  const cpuTopology = Array.from({ length: 16 }, (_, cpu) => ({ cpu, core: cpu % 8, node: 0 }));
+  const onCores = (name: string, cores: readonly number[], over: Parameters<typeof resident>[1] = {}) =>
+    resident(name, { contract: contract({ threads: cores.length, cores }), ...over });
+  const state = (...list: readonly ReturnType<typeof resident>[]) =>
+    worker({ physicalCores: 8, cpuTopology, residents: residents(...list) });
+  const serving = (...list: readonly ReturnType<typeof resident>[]) =>
+    new Map(list.map(({ residentId }) => [residentId, { callsInFlight: 1 }]));
+
+  it('are one processor of each physical core, from the last on, without the first', () => {
+    expect(coresOf(state(), new Map())).toEqual({
+      usable: 7,
+      free: 7,
+      cpus: { usable: [7, 6, 5, 4, 3, 2, 1], free: [7, 6, 5, 4, 3, 2, 1] },
+    });
+  });
+
+  it('are claimed disjoint by weights in RAM, and had again while their resident is idle', () => {
+    const a = onCores('a', [5, 6, 7]);
+    const claim = (activity: Parameters<typeof coresOf>[1]) =>
+      claimCores(state(a), coresOf(state(a), activity), true, { cpuCores: 2 });
+    expect(claim(serving(a))).toMatchObject({ threads: 2, cores: [3, 4] });
+    expect(claim(new Map())).toMatchObject({ threads: 2, cores: [6, 7] });
+    expect(claimCores(state(a), coresOf(state(a), serving(a)), true, {})).toMatchObject({
+      threads: 4,
+      cores: [1, 2, 3, 4],
+    });
+  });
+
+  it('are where the resident was bound last, after it was bound anew', () => {
+    const moved = onCores('a', [6, 7], { cores: [1, 2] });
+    expect(coresOf(state(moved), serving(moved)).cpus?.free).toEqual([7, 6, 5, 4, 3]);
+  });
+
+  it('on which other programs work for over half of the time are not had', () => {
+    expect(coresOf(state(), new Map(), new Set([6, 7])).cpus?.free).toEqual([5, 4, 3, 2, 1]);
+  });
+
+  it('of the common pool are the same for all that have nothing in RAM, at the other end', () => {
+    expect(claimCores(state(), coresOf(state(), new Map()), false, {})).toMatchObject({
+      threads: 2,
+      cores: [1, 2],
+    });
+    expect(claimCores(state(), coresOf(state(), new Map()), false, { cpuPriority: 1 })).toMatchObject({
+      threads: 3,
+      cores: [1, 2, 3],
+    });
+  });
+
+  it('of a pinned count are taken though they are busy, the free ones first, and the claim says which', () => {
+    const a = onCores('a', [2, 3, 4, 5, 6, 7]);
+    expect(claimCores(state(a), coresOf(state(a), serving(a)), true, { cpuCores: 3 })).toMatchObject({
+      cores: [1, 6, 7],
+    });
+  });
+
+  it('are not bound on machines of one or two cores, unless a count or a list is set', () => {
+    const small = worker({ physicalCores: 2, cpuTopology: cpuTopology.slice(0, 2) });
+    const free = coresOf(small, new Map());
+    expect(claimCores(small, free, true, {})).not.toHaveProperty('cores');
+    expect(claimCores(small, free, false, {})).not.toHaveProperty('cores');
+    expect(claimCores(small, free, true, { cpuCores: 1 })).toMatchObject({ threads: 1, cores: [1] });
+  });
+});
+
 describe('tokens per second in RAM', () => {
   it('are the bandwidth at n cores ÷ the bytes that a token reads: of a MoE its backbone and used ÷ count', () => {
     const moe = geometry({

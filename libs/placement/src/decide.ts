@@ -69,6 +69,8 @@ function otherwise(input: PlacementInput): string {
 
 /** A resident of the model that satisfies the ask: the best artifact, then the largest context, then the id. */
 function reusable(input: PlacementInput, phase: 'ready' | 'coming', tokens: number): Resident | undefined {
+  // What is there says nothing of whether it can be loaded.
+  if (input.cause.kind === 'probe') return undefined;
   const mine = residentsOfModel(input.worker, input.model.modelKey);
   if (mine.length === 0) return undefined;
   const approved = approvedArtifacts(input.model.artifacts, input.settings, input.ask);

@@ -599,7 +599,7 @@ describe('the record', () => {
       ],
       now: '2026-01-02T03:04:05.000Z',
       validUntil: '2026-01-02T03:14:05.000Z',
-      policy: { goal: 'quality', order: 'loss', version: 3 },
+      policy: { goal: 'quality', order: 'loss', version: 4 },
       residentId: residentId('resident-1'),
     });
   });

@@ -1,5 +1,5 @@
 import type { FoundModel } from '#domain/events/catalog-events.js';
-import type { DecisionCause, UnloadDecidedData } from '#domain/events/worker-events.js';
+import type { DecisionCause, UnloadDecidedData, WorkerEventData } from '#domain/events/worker-events.js';
 import { type BerthError, berthError } from '#domain/errors.js';
 import {
   decisionId,
@@ -39,6 +39,8 @@ export type Evaluation =
       readonly againInMs?: number;
     }
   | { readonly kind: 'refused'; readonly error: BerthError; readonly decisionId?: DecisionId };
+
+type CoresRepinned = WorkerEventData<'CoresRepinned'> & { readonly decisionId: DecisionId };
 
 /** A placement that no call asked for. */
 export interface Proposal extends Terms {
@@ -129,6 +131,20 @@ export class Decider {
     void this.#append(worker, { type: 'UnloadDecided', data }, correlationId, (newer) => {
       const resident = newer.residents.get(data.residentId);
       return resident?.phase === 'ready' && resident.leaving === undefined;
+    });
+  }
+
+  /** Has a resident bound to other cores, as long as it is there and bound to those that it was found on. */
+  repin(worker: WorkerState, data: CoresRepinned): void {
+    if (this.#deciding.has(worker.workerId) || this.#outage() !== undefined) return;
+    const id = data.decisionId;
+    void this.#append(worker, { type: 'CoresRepinned', data }, id, (newer) => {
+      const resident = newer.residents.get(data.residentId);
+      return (
+        resident !== undefined &&
+        !resident.leaving &&
+        (resident.cores ?? resident.contract.cores)?.join() === data.from.join()
+      );
     });
   }
 
@@ -291,7 +307,9 @@ export class Decider {
 
   async #append(
     worker: WorkerState,
-    event: Extract<DecisionEvent, { type: 'PlacementDecided' | 'UnloadDecided' }>,
+    event:
+      | Extract<DecisionEvent, { type: 'PlacementDecided' | 'UnloadDecided' }>
+      | { readonly type: 'CoresRepinned'; readonly data: CoresRepinned },
     correlationId: string,
     stands: (newer: WorkerState) => boolean,
   ): Promise<void> {

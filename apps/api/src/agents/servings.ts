@@ -14,6 +14,7 @@ export class Servings {
   readonly #activity: Pick<Activity, 'inFlight'>;
   readonly #fleet: Pick<Fleet, 'resident' | 'worker'>;
   readonly #sessions: Pick<AgentSessions, 'sayServing'>;
+  readonly #onServes: () => void;
   /** Those that were said to serve, with the timer of their end once they are quiet. */
   readonly #serving = new Map<ResidentId, NodeJS.Timeout | undefined>();
 
@@ -21,7 +22,10 @@ export class Servings {
     activity: Pick<Activity, 'inFlight' | 'onChange'>,
     fleet: Pick<Fleet, 'resident' | 'worker'>,
     sessions: Pick<AgentSessions, 'sayServing' | 'listen'>,
+    /** A resident serves again after it was quiet. */
+    onServes: () => void = () => undefined,
   ) {
+    this.#onServes = onServes;
     this.#activity = activity;
     this.#fleet = fleet;
     this.#sessions = sessions;
@@ -48,6 +52,7 @@ export class Servings {
       if (this.#serving.has(id)) return;
       this.#serving.set(id, undefined);
       this.#say(id, true);
+      this.#onServes();
     } else if (this.#serving.has(id) && this.#serving.get(id) === undefined) {
       this.#quietIn(id, QUIET_MS);
     }

@@ -6,6 +6,7 @@ import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import { formatBytes } from '#domain/units.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
+import type { CoreBinder } from './bind.js';
 import type { RunningEngines } from './engines.js';
 import { heldBytes, type Evictor } from './evict.js';
 import type { FactWriter, Why } from './facts.js';
@@ -18,6 +19,7 @@ export interface ExecutorOptions {
   readonly evictor: Evictor;
   readonly loader: Loader;
   readonly facts: FactWriter;
+  readonly binder: CoreBinder;
   readonly log: Logger;
   /** Whether an api has calls on it; undefined when none can say. */
   readonly isServing: (id: ResidentId) => boolean | undefined;
@@ -211,6 +213,7 @@ export class Executor {
 
   #reconcile(): void {
     if (this.#stopping) return;
+    this.#o.binder.follow(this.#state);
     for (const decision of this.#state.openDecisions.values()) {
       this.#task(`place ${decision.decisionId}`, () => this.#place(decision));
     }

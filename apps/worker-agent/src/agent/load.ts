@@ -1,7 +1,9 @@
+import type { HistoryEventData } from '#domain/events/history-events.js';
 import type { LoadFailureClass } from '#domain/events/worker-events.js';
-import type { ModelKey, ResidentId } from '#domain/ids.js';
+import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { placementClassOf } from '#domain/placement-terms.js';
-import type { OpenDecision, Resident } from '#domain/worker/state.js';
+import { limitBytesOf } from '#domain/worker/limits.js';
+import type { OpenDecision, Resident, WorkerState } from '#domain/worker/state.js';
 import { derivedId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { AgentLine } from '../line/line.js';
@@ -15,6 +17,7 @@ export interface LoaderOptions {
   readonly line: AgentLine;
   readonly facts: FactWriter;
   readonly filesOf: (modelKey: ModelKey, artifact: string) => readonly string[] | undefined;
+  readonly state: () => WorkerState;
   readonly onExit: (id: ResidentId, exit: { code?: number; signal?: string }) => void;
   readonly log: Logger;
 }
@@ -140,6 +143,7 @@ export class Loader {
         },
         why,
       );
+      if (data.cause.kind === 'probe') await this.#fill(engine, data, why);
     } catch (error) {
       // It serves, and the log knows; what failed is only the telling of its figures.
       if (told) throw error;
@@ -179,6 +183,61 @@ export class Loader {
     );
   }
 
+  async #probed(
+    data: OpenDecision['data'],
+    came: Pick<HistoryEventData<'ContextProbed'>, 'ok' | 'filledTokens' | 'byDevice' | 'reason' | 'failure'>,
+    why: Why,
+  ): Promise<void> {
+    await this.#o.facts.history(
+      derivedId('ContextProbed', data.decisionId),
+      data.modelKey,
+      {
+        type: 'ContextProbed',
+        data: {
+          class: placementClassOf(data.artifact, data.contract),
+          contextTokens: data.contract.contextTokens,
+          ...came,
+          roomBytes: roomTried(data),
+          limits: this.#limits(data),
+        },
+      },
+      why,
+    );
+  }
+
+  #limits({ room }: OpenDecision['data']): readonly { deviceId: DeviceId; bytes: number }[] {
+    const state = this.#o.state();
+    return room.flatMap(({ deviceId }) => {
+      const bytes = limitBytesOf(state, deviceId);
+      return bytes === undefined ? [] : [{ deviceId, bytes }];
+    });
+  }
+
+  /** Nobody calls it, nobody wants its room, and the agent stays. */
+  #isLeftAlone(id: ResidentId): boolean {
+    const resident = this.#o.state().residents.get(id);
+    const ended = this.#aborts.get(id)?.signal.aborted ?? false;
+    return !ended && resident?.leaving === undefined && this.#o.line.isServing(id) !== true;
+  }
+
+  /** Fills the cache of a probed engine, and says what it came to then. A call that comes ends the filling. */
+  async #fill(engine: RunningEngine, data: OpenDecision['data'], why: Why): Promise<void> {
+    const { residentId, contract } = data;
+    let filledTokens: number | undefined;
+    try {
+      if (contract.kind === 'chat') filledTokens = await engine.fill(() => this.#isLeftAlone(residentId));
+      const { byDevice } = await engine.measure();
+      await this.#probed(
+        data,
+        { ok: true, byDevice, ...(filledTokens === undefined ? {} : { filledTokens }) },
+        why,
+      );
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      await this.#probed(data, { ok: false, reason: message, failure: 'exited' }, why);
+    }
+  }
+
   /** Ends a load that is under way; it fails as `cancelled`. */
   cancel(id: ResidentId): void {
     this.#aborts.get(id)?.abort();
@@ -210,7 +269,7 @@ export class Loader {
     took: number,
     why: Why,
   ): Promise<void> {
-    const { residentId, modelKey, artifact, contract, room } = data;
+    const { residentId, modelKey, artifact, contract } = data;
     this.#o.log.warn({ residentId, modelKey, artifact, class: failureClass }, `load failed: ${message}`);
     await this.#o.facts.history(
       derivedId('LoadRefusedByEngine', residentId),
@@ -223,11 +282,14 @@ export class Loader {
           failure: failureClass,
           message,
           seconds: took,
-          roomBytes: room,
+          roomBytes: roomTried(data),
+          limits: this.#limits(data),
         },
       },
       why,
     );
+    if (data.cause.kind === 'probe' && failureClass !== 'cancelled')
+      await this.#probed(data, { ok: false, reason: message, failure: failureClass }, why);
     await this.#o.facts.worker(
       derivedId('LoadFailed', residentId),
       { type: 'LoadFailed', data: { residentId, class: failureClass, message, logTail, seconds: took } },
@@ -235,6 +297,14 @@ export class Loader {
     );
   }
 }
+
+/** The room that a load had: what was free when it was decided, and what its victims gave up for it. */
+const roomTried = ({ room, victims }: OpenDecision['data']): OpenDecision['data']['room'] =>
+  room.map(({ deviceId, bytes }) => {
+    if (bytes === undefined) return { deviceId };
+    const freed = victims.flatMap((victim) => victim.frees).filter((f) => f.deviceId === deviceId);
+    return { deviceId, bytes: freed.reduce((sum, f) => sum + f.bytes, bytes) };
+  });
 
 export const whyOf = (decision: OpenDecision): Why => ({
   correlationId: decision.data.cause.kind === 'call' ? decision.data.cause.callId : decision.decisionId,

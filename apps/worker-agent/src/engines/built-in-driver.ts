@@ -157,6 +157,7 @@ function builtInDialect(engineKey: (residentId: string) => string): EngineDialec
     objectOf(await askEngine(state.port, path, { key: engineKey(state.residentId), timeoutMs: ASK_MS }));
   return {
     healthPath: '/health?wait',
+    key: (state) => engineKey(state.residentId),
     isServing: async (state) =>
       (await askEngine(state.port, '/health', { timeoutMs: ASK_MS }))?.status === 200,
     wrongIdentity: async (state) => {

@@ -5,6 +5,8 @@ import type { EngineStateFile, ReadyFacts } from '../ports.js';
 export interface EngineDialect {
   /** Asks whether the process serves; may hold the answer until it does. */
   readonly healthPath: string;
+  /** What opens it. */
+  key(state: EngineStateFile): string;
   isServing(state: EngineStateFile): Promise<boolean>;
   /** @returns undefined when the process serves what the plan says; else what it serves instead. */
   wrongIdentity(state: EngineStateFile): Promise<string | undefined>;

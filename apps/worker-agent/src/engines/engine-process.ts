@@ -7,6 +7,7 @@ import type { EngineDialect } from './engine-dialect.js';
 import { killFamily, markedProcesses } from './engine-family.js';
 import type { EngineFolder } from './engine-folder.js';
 import { filesNow, type FilesNow } from './file-identity.js';
+import { fillContext } from './fill-context.js';
 import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { listenerOf, saysPortIsTaken } from './port.js';
 import { awaitReady, type Timing } from './readiness.js';
@@ -112,6 +113,17 @@ export class EngineProcess implements RunningEngine {
 
   measure(): Promise<MeasuredMemory> {
     return this.dialect.measure(this.state, readLogStart(this.folder.logFile(this.residentId)));
+  }
+
+  async fill(goesOn: () => boolean): Promise<number | undefined> {
+    const filled = await fillContext({
+      port: this.port,
+      key: this.dialect.key(this.state),
+      contextTokens: this.state.contract.contextTokens,
+      goesOn,
+    });
+    if (this.#gone !== undefined) throw new Error('the engine ended while its context was filled');
+    return filled;
   }
 
   filesNow(): FilesNow {

@@ -31,6 +31,8 @@ export interface CallHistory {
   readonly calls: number;
   /** What the call that came last said of it; absent when it said nothing. */
   readonly keepAlive?: KeepAlive;
+  /** The last call of an intent after which contexts are probed. */
+  readonly probing?: { readonly callId: CallId; readonly atMs: number };
   /** Context that the last 20 calls asked for: their prompt by its bytes, and what they may say. */
   readonly wanted: readonly { readonly atMs: number; readonly tokens: number }[];
   /** When the last call that has ended did so. */
@@ -40,6 +42,8 @@ export interface CallHistory {
 
 const KEPT_FINISHED = 20;
 const KEPT_ARRIVALS = 64;
+/** Intents of calls after which a model's contexts are probed. */
+export const PROBING_INTENTS: ReadonlySet<string> = new Set(['grading', 'smoke-test', 'warmup']);
 /** Before anything counted them. */
 const BYTES_PER_TOKEN = 4;
 /** Above this a decode rate is a bad reading, and is not used. */
@@ -86,8 +90,10 @@ function withStarted(state: CallHistory, started: readonly CallEventData<'CallSt
     atMs: Date.parse(receivedAt),
     tokens: Math.ceil(promptBytes / BYTES_PER_TOKEN) + (maxTokens ?? 0),
   }));
+  const probing = started.findLast(({ intent }) => intent !== undefined && PROBING_INTENTS.has(intent));
   return {
     ...rest,
+    ...(probing ? { probing: { callId: probing.callId, atMs: Date.parse(probing.receivedAt) } } : {}),
     ...(last?.idleUnloadSeconds === undefined
       ? {}
       : { keepAlive: { callId: last.callId, seconds: last.idleUnloadSeconds } }),

@@ -36,6 +36,8 @@ export type HistoryEvent =
         readonly message: string;
         readonly seconds: number;
         readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
+        /** As they stood when it failed; older events do not have them. */
+        readonly limits?: readonly { readonly deviceId: string; readonly bytes: number }[];
       }
     >
   | EventOf<
@@ -56,8 +58,12 @@ export type HistoryEvent =
         readonly class: PlacementClass;
         readonly contextTokens: number;
         readonly ok: boolean;
+        /** Tokens that its cache was filled with before it was measured; left out when it was not. */
+        readonly filledTokens?: number;
         readonly byDevice?: readonly DeviceBytes[];
         readonly reason?: string;
+        /** Of the load that failed. */
+        readonly failure?: string;
         readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
         readonly limits: readonly { readonly deviceId: string; readonly bytes: number }[];
       }

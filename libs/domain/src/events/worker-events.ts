@@ -355,6 +355,8 @@ export type WorkerEvent =
         readonly from: readonly number[];
         readonly to: readonly number[];
         readonly cause: string;
+        /** Left out by what is no decision of an api. */
+        readonly decisionId?: DecisionId;
       }
     >;
 

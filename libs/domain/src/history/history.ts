@@ -22,14 +22,25 @@ export interface PairHistory {
   readonly loadSeconds: ReadonlyMap<string, readonly number[]>;
   /** Windows that were refused, by class without its context: the smallest that failed with nothing larger since. */
   readonly barred: ReadonlyMap<string, BarredWindow>;
+  /** What probing came to, by class: whether it was there, and how far its cache was filled. */
+  readonly probed: ReadonlyMap<string, { readonly ok: boolean; readonly filledTokens?: number }>;
+  /** Figures of the last 20 calls by class, oldest first. */
+  readonly serving: ReadonlyMap<string, readonly ServingFigures[]>;
   readonly revision: number;
 }
+
+export type ServingFigures = Pick<
+  HistoryEventData<'ServingMeasured'>,
+  'tokensHeld' | 'kvBytes' | 'promptMsPerToken' | 'decodeMsPerToken'
+>;
 
 /** A refused window bars every window at or above it, under the same engine build and limits and no more room. */
 export interface BarredWindow {
   readonly contextTokens: number;
   readonly reason: string;
   readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
+  /** Under other limits nothing is known of it. */
+  readonly limits?: readonly { readonly deviceId: string; readonly bytes: number }[];
   readonly eventId: string;
 }
 
@@ -42,6 +53,8 @@ export const initialHistory = (workerId: WorkerId, modelKey: ModelKey): PairHist
   measured: new Map(),
   loadSeconds: new Map(),
   barred: new Map(),
+  probed: new Map(),
+  serving: new Map(),
   revision: -1,
 });
 
@@ -73,19 +86,42 @@ export function evolveHistory(state: PairHistory, recorded: Recorded<HistoryEven
     }
     case 'LoadRefusedByEngine': {
       if (event.data.failure !== 'out-of-memory') return { ...state, revision };
+      const { message: reason, roomBytes, limits } = event.data;
       return {
         ...state,
         revision,
-        barred: bar(state.barred, event.data.class, event.data.message, event.data.roomBytes, id),
+        barred: bar(state.barred, event.data.class, { reason, roomBytes, eventId: id, limits }),
       };
     }
     case 'ContextProbed': {
-      const barred = event.data.ok
-        ? unbar(state.barred, event.data.class)
-        : bar(state.barred, event.data.class, event.data.reason ?? 'refused', event.data.roomBytes, id);
-      return { ...state, revision, barred };
+      const { ok, filledTokens, reason = 'refused', failure, roomBytes, limits } = event.data;
+      const refused = !ok && (failure === undefined || failure === 'out-of-memory');
+      return {
+        ...state,
+        revision,
+        probed: new Map(state.probed).set(classKey(event.data.class), {
+          ok,
+          ...(filledTokens === undefined ? {} : { filledTokens }),
+        }),
+        barred: ok
+          ? unbar(state.barred, event.data.class)
+          : refused
+            ? bar(state.barred, event.data.class, { reason, roomBytes, eventId: id, limits })
+            : state.barred,
+      };
     }
-    case 'ServingMeasured':
+    case 'ServingMeasured': {
+      const { tokensHeld, kvBytes, promptMsPerToken, decodeMsPerToken } = event.data;
+      const figures: ServingFigures = {
+        tokensHeld,
+        ...(kvBytes === undefined ? {} : { kvBytes }),
+        ...(promptMsPerToken === undefined ? {} : { promptMsPerToken }),
+        ...(decodeMsPerToken === undefined ? {} : { decodeMsPerToken }),
+      };
+      const key = classKey(event.data.class);
+      const last = [...(state.serving.get(key) ?? []), figures].slice(-KEPT);
+      return { ...state, revision, serving: new Map(state.serving).set(key, last) };
+    }
     case 'StructureRead':
     case 'FactsImported':
       return { ...state, revision };
@@ -95,14 +131,19 @@ export function evolveHistory(state: PairHistory, recorded: Recorded<HistoryEven
 function bar(
   barred: PairHistory['barred'],
   c: PlacementClass,
-  reason: string,
-  roomBytes: BarredWindow['roomBytes'],
-  eventId: string,
+  window: Omit<BarredWindow, 'contextTokens' | 'limits'> & {
+    readonly limits: BarredWindow['limits'] | undefined;
+  },
 ): PairHistory['barred'] {
   const key = windowlessKey(c);
   const before = barred.get(key);
   if (before && before.contextTokens <= c.contextTokens) return barred;
-  return new Map(barred).set(key, { contextTokens: c.contextTokens, reason, roomBytes, eventId });
+  const { limits, ...rest } = window;
+  return new Map(barred).set(key, {
+    contextTokens: c.contextTokens,
+    ...rest,
+    ...(limits === undefined ? {} : { limits }),
+  });
 }
 
 /** A success at or above the barred window takes the bar away. */
@@ -129,7 +170,7 @@ export const historyFold = (
   workerId: WorkerId,
   modelKey: ModelKey,
 ): StreamFold<PairHistory, HistoryEvent> => ({
-  version: 1,
+  version: 2,
   initial: () => initialHistory(workerId, modelKey),
   evolve: evolveHistory,
 });

@@ -204,8 +204,14 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
         residents: change(state.residents, event.data.residentId, (r) => ({ ...r, pid: event.data.pid })),
       };
     case 'ContextGrown':
-    case 'CoresRepinned':
       return state;
+    case 'CoresRepinned': {
+      const { residentId, to } = event.data;
+      return {
+        ...state,
+        residents: change(state.residents, residentId, (r) => ({ ...r, cores: to })),
+      };
+    }
   }
 }
 

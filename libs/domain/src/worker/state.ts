@@ -33,6 +33,8 @@ export interface Resident {
   readonly engine?: { readonly kind: string; readonly version: string; readonly build: string };
   readonly measured?: MeasuredMemory;
   readonly decidedAt: string;
+  /** Processors that it was bound to after its load; absent: those of its contract. */
+  readonly cores?: readonly number[];
   /** Eviction band that the call which had it loaded asked for; absent: the settings' own. */
   readonly priority?: number;
   readonly loadStartedAt?: string;

@@ -14,6 +14,7 @@ export function llamaServerDialect(engineKey: (residentId: string) => string): E
     askEngine(state.port, path, { key: engineKey(state.residentId), timeoutMs: ASK_MS });
   return {
     healthPath: '/health',
+    key: (state) => engineKey(state.residentId),
     isServing: async (state) =>
       (await askEngine(state.port, '/health', { timeoutMs: ASK_MS }))?.status === 200,
     wrongIdentity: async (state) => {
