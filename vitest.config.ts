@@ -54,7 +54,8 @@ export default defineConfig({
           include: places('e2e'),
           testTimeout: 180_000,
           hookTimeout: 180_000,
-          fileParallelism: false,
+          // Each file has stacks of its own, and waits more than it works.
+          maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },
