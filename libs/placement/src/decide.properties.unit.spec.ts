@@ -5,15 +5,15 @@ import { type DeviceId, RAM } from '#domain/ids.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { chargesOf, termsByDevice } from './charges.js';
 import { callTokens } from './context.js';
-import type { PlacementInput } from './contract.js';
+import type { PlacementInput, PlacementOutcome } from './contract.js';
 import { decide } from './decide.js';
 import { acceleratorsOf, roomOf } from './room.js';
 import { placementPlanStillStands } from './still-stands.js';
 import { evictingInput, placementInput, reversedMap, RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
+import { explore, must } from './testing/explored.js';
 import { decidedOf } from './testing/factories.js';
 
 vi.setConfig({ testTimeout: TIMEOUT_MS });
-const runs = { numRuns: RUNS };
 
 /** What a device lacks for a decision when the named victims go; 0 or less when it fits. Counted afresh. */
 function lacks(
@@ -32,160 +32,151 @@ function lacks(
 
 const devicesOf = (worker: WorkerState): readonly DeviceId[] => [RAM, ...acceleratorsOf(worker)];
 
-/** Runs a check on every input that comes to a decision, and sees that enough of them do. */
-function whenDecided(check: (data: PlacementDecidedData, given: PlacementInput) => void): void {
-  let decided = 0;
-  fc.assert(
-    fc.property(placementInput, (given) => {
-      const outcome = decide(given);
-      if (outcome.kind !== 'decided') return;
-      decided += 1;
-      check(outcome.data, given);
-    }),
-    runs,
-  );
-  expect(decided).toBeGreaterThan(RUNS / 10);
+interface Decided {
+  readonly given: PlacementInput;
+  readonly outcome: PlacementOutcome;
+  /** When it came to a decision. */
+  readonly data: PlacementDecidedData | undefined;
+  readonly text: string;
 }
 
-/** The same on inputs that are made so that the newcomer fits, and not without an eviction. */
-function whenEvicting(check: (data: PlacementDecidedData, given: PlacementInput) => void): void {
-  fc.assert(
-    fc.property(evictingInput, (given) => {
-      const data = decidedOf(decide(given));
-      expect(data.victims.length).toBeGreaterThan(0);
-      check(data, given);
-    }),
-    runs,
-  );
+function decidedFrom(given: PlacementInput): Decided {
+  const outcome = decide(given);
+  const data = outcome.kind === 'decided' ? outcome.data : undefined;
+  return { given, outcome, data, text: JSON.stringify(outcome) };
 }
+
+function shuffled(given: PlacementInput): PlacementInput {
+  const { worker } = given;
+  return {
+    ...given,
+    worker: {
+      ...worker,
+      residents: reversedMap(worker.residents),
+      devices: [...worker.devices].reverse(),
+      foreign: reversedMap(worker.foreign),
+    },
+    calls: reversedMap(given.calls),
+    activity: reversedMap(given.activity),
+  };
+}
+
+function withMore(given: PlacementInput, bytes: number): PlacementInput {
+  const { worker } = given;
+  const larger: WorkerState = {
+    ...worker,
+    ramBytes: (worker.ramBytes ?? 0) + bytes,
+    devices: worker.devices.map((d) => ({ ...d, totalBytes: d.totalBytes + bytes })),
+    limits: {
+      ...worker.limits,
+      designation: new Map([...worker.limits.designation].map(([k, v]) => [k, v + bytes])),
+    },
+  };
+  return { ...given, worker: larger };
+}
+
+const victimIds = (data: PlacementDecidedData): readonly string[] => data.victims.map((v) => v.residentId);
+
+function noneInVain({ data, given: { worker } }: Decided): void {
+  if (!data) return;
+  const victims = victimIds(data);
+  for (const spared of victims) {
+    const others = victims.filter((id) => id !== spared);
+    must(
+      devicesOf(worker).some((device) => lacks(worker, data, others, device) > 0),
+      () => `${spared} goes in vain`,
+    );
+  }
+}
+
+let decided = 0;
 
 describe('whatever the state, a decision', () => {
-  it('is the same for the same input', () => {
-    fc.assert(
-      fc.property(placementInput, (given) => {
-        expect(JSON.stringify(decide(given))).toBe(JSON.stringify(decide(given)));
-      }),
-      runs,
-    );
-  });
-
-  it('does not change when residents and the rest are listed in another order', () => {
-    fc.assert(
-      fc.property(placementInput, (given) => {
-        const shuffled: PlacementInput = {
-          ...given,
-          worker: {
-            ...given.worker,
-            residents: reversedMap(given.worker.residents),
-            devices: [...given.worker.devices].reverse(),
-            foreign: reversedMap(given.worker.foreign),
-          },
-          calls: reversedMap(given.calls),
-          activity: reversedMap(given.activity),
-        };
-        expect(JSON.stringify(decide(shuffled))).toBe(JSON.stringify(decide(given)));
-      }),
-      runs,
-    );
-  });
-
-  it('never exceeds a limit', () => {
-    whenDecided((data, { worker }) => {
-      const victims = data.victims.map((v) => v.residentId);
-      const touched = termsByDevice(data.need);
-      for (const device of devicesOf(worker)) {
-        if ((touched.get(device) ?? 0) > 0)
-          expect(lacks(worker, data, victims, device)).toBeLessThanOrEqual(0);
-      }
-    });
-  });
-
-  it('never takes a busy, loading, leaving, pinned or higher-band victim', () => {
-    whenDecided((data, given) => {
-      for (const { residentId, modelKey } of data.victims) {
-        const victim = given.worker.residents.get(residentId);
-        expect(victim?.phase).toBe('ready');
-        expect(victim?.leaving).toBeUndefined();
-        expect(given.activity.get(residentId)?.callsInFlight).toBe(0);
-        expect(given.worker.pins.has(modelKey)).toBe(false);
-        expect(given.residentPolicies?.get(modelKey)?.priority).toBeLessThanOrEqual(given.settings.priority);
-      }
-    });
-  });
-
-  it('takes no victim without need: without any one of them it does not fit', () => {
-    const check = (data: PlacementDecidedData, { worker }: PlacementInput): void => {
-      const victims = data.victims.map((v) => v.residentId);
-      for (const spared of victims) {
-        const others = victims.filter((id) => id !== spared);
-        expect(devicesOf(worker).some((device) => lacks(worker, data, others, device) > 0)).toBe(true);
-      }
-    };
-    whenDecided(check);
-    whenEvicting(check);
-  });
-
-  it('takes no victim that a call ahead in the queue needs next', () => {
-    whenDecided((data, given) => {
-      const ahead = new Set(given.queue.slice(0, -1).map((t) => t.modelKey));
-      for (const victim of data.victims) expect(ahead.has(victim.modelKey)).toBe(false);
-    });
-  });
-
-  it('evicts nobody unless it places the newcomer', () => {
-    fc.assert(
-      fc.property(placementInput, (given) => {
-        const outcome = decide(given);
-        if (outcome.kind !== 'decided') expect(outcome).not.toHaveProperty('data.victims');
-      }),
-      runs,
-    );
-  });
-
-  it('is not turned from yes into no by more room', () => {
-    fc.assert(
-      fc.property(placementInput, fc.constantFrom(1, 7, 64, 1000), (given, more) => {
-        const before = decide(given);
-        if (before.kind !== 'decided') return;
-        const { worker } = given;
-        const larger: WorkerState = {
-          ...worker,
-          ramBytes: (worker.ramBytes ?? 0) + more * 2 ** 20,
-          devices: worker.devices.map((d) => ({ ...d, totalBytes: d.totalBytes + more * 2 ** 20 })),
-          limits: {
-            ...worker.limits,
-            designation: new Map([...worker.limits.designation].map(([k, v]) => [k, v + more * 2 ** 20])),
-          },
-        };
-        const after = decide({ ...given, worker: larger });
+  const { run } = explore(
+    fc.tuple(placementInput, fc.constantFrom(1, 7, 64, 1000)),
+    ([given, more]) => {
+      const made = decidedFrom(given);
+      if (made.data) decided += 1;
+      return { ...made, more };
+    },
+    {
+      'is the same for the same input': ({ given, text }) => {
+        must(JSON.stringify(decide(given)) === text, () => 'it is another');
+      },
+      'does not change when residents and the rest are listed in another order': ({ given, text }) => {
+        const other = JSON.stringify(decide(shuffled(given)));
+        must(other === text, () => `${other}\nis not\n${text}`);
+      },
+      'never exceeds a limit': ({ data, given: { worker } }) => {
+        if (!data) return;
+        const touched = termsByDevice(data.need);
+        for (const device of devicesOf(worker)) {
+          if ((touched.get(device) ?? 0) === 0) continue;
+          const over = lacks(worker, data, victimIds(data), device);
+          must(over <= 0, () => `${over} bytes too many on ${device}`);
+        }
+      },
+      'never takes a busy, loading, leaving, pinned or higher-band victim': ({ data, given }) => {
+        for (const { residentId, modelKey } of data?.victims ?? []) {
+          const victim = given.worker.residents.get(residentId);
+          const band = given.residentPolicies?.get(modelKey)?.priority ?? Infinity;
+          must(victim?.phase === 'ready' && victim.leaving === undefined, () => `${residentId} is not ready`);
+          must(given.activity.get(residentId)?.callsInFlight === 0, () => `${residentId} has calls on it`);
+          must(!given.worker.pins.has(modelKey), () => `${modelKey} is pinned`);
+          must(band <= given.settings.priority, () => `${modelKey} is in the higher band ${band}`);
+        }
+      },
+      'takes no victim without need: without any one of them it does not fit': noneInVain,
+      'takes no victim that a call ahead in the queue needs next': ({ data, given }) => {
+        const ahead = new Set(given.queue.slice(0, -1).map((t) => t.modelKey));
+        for (const { modelKey } of data?.victims ?? [])
+          must(!ahead.has(modelKey), () => `${modelKey} is needed next`);
+      },
+      'evicts nobody unless it places the newcomer': ({ data, outcome }) => {
+        if (!data) must(!('data' in outcome) || !('victims' in outcome.data), () => 'it names victims');
+      },
+      'is not turned from yes into no by more room': ({ data, given, more }) => {
+        if (!data) return;
+        const after = decide(withMore(given, more * 2 ** 20)).kind;
         // Where only a context shorter than the call could be had, more room may make a longer one worth waiting for.
-        if (before.data.contract.contextTokens >= callTokens(given.ticket))
-          expect(after.kind).toBe('decided');
-        else expect(['decided', 'wait']).toContain(after.kind);
-      }),
-      runs,
-    );
-  });
+        const mayWait = data.contract.contextTokens < callTokens(given.ticket);
+        must(after === 'decided' || (mayWait && after === 'wait'), () => `with ${more} MiB more: ${after}`);
+      },
+      'stands against the state that it was made from': ({ data, given }) => {
+        if (data) must(placementPlanStillStands(data, given.worker), () => 'it does not');
+      },
+      'stays below 64 KiB': ({ data, text }) => {
+        if (data) must(text.length < 64 * 1024, () => `${text.length} characters`);
+      },
+    },
+    RUNS,
+  );
 
-  it('stands against the state that it was made from', () => {
-    whenDecided((data, { worker }) => {
-      expect(placementPlanStillStands(data, worker)).toBe(true);
-    });
+  it('is come to often enough for this to say something', () => {
+    run();
+    expect(decided).toBeGreaterThan(RUNS / 10);
   });
+});
 
-  it('falls when a victim left or the model was placed meanwhile', () => {
-    whenEvicting((data, { worker }) => {
-      const [victim] = data.victims;
-      if (!victim) throw new Error('a victim was to be drawn');
-      const residents = new Map(worker.residents);
-      residents.delete(victim.residentId);
-      expect(placementPlanStillStands(data, { ...worker, residents })).toBe(false);
-    });
-  });
-
-  it('stays below 64 KiB', () => {
-    whenDecided((data) => {
-      expect(JSON.stringify(data).length).toBeLessThan(64 * 1024);
-    });
-  });
+describe('where the newcomer fits, and not without an eviction, a decision', () => {
+  explore(
+    evictingInput,
+    (given) => {
+      const made = decidedFrom(given);
+      return { ...made, data: decidedOf(made.outcome) };
+    },
+    {
+      'takes victims, and none without need': (made) => {
+        must(made.data.victims.length > 0, () => 'nobody goes');
+        noneInVain(made);
+      },
+      'falls when a victim left meanwhile': ({ data, given: { worker } }) => {
+        const [victim] = data.victims;
+        const residents = new Map(worker.residents);
+        if (victim) residents.delete(victim.residentId);
+        must(!placementPlanStillStands(data, { ...worker, residents }), () => 'it stands');
+      },
+    },
+    RUNS,
+  );
 });

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
-import { expect, it, vi } from 'vitest';
+import { describe, vi } from 'vitest';
 import { type CallId, callId, modelKey } from '#domain/ids.js';
 import type { Ticket } from './contract.js';
 import { etaSeconds, type Prediction } from './predict.js';
 import { ALPHA_SECONDS_PER_PLACE, isOverdue, orderQueue } from './queue.js';
 import { defaultSettings } from './setting-levels.js';
 import { RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
+import { explore, must } from './testing/explored.js';
 import { NOW_MS } from './testing/factories.js';
 
 interface Drawn {
@@ -52,84 +53,100 @@ const drawn = (grouped: boolean, unknown: boolean): fc.Arbitrary<Drawn> =>
       return { tickets, predictions };
     });
 
-const order = (d: Drawn, queueOrder: 'eta' | 'fifo' | 'smart' = 'eta'): readonly Ticket[] =>
+type By = 'eta' | 'fifo' | 'smart';
+
+const orderBy = (d: Drawn, queueOrder: By = 'eta'): readonly Ticket[] =>
   orderQueue([...d.tickets].reverse(), d.predictions, NOW_MS, { ...defaultSettings, queueOrder });
-const pairs = (list: readonly Ticket[]): readonly (readonly [Ticket, Ticket])[] =>
-  list.flatMap((a, i) => list.slice(i + 1).map((b) => [a, b] as const));
+
+/** The first pair, in its order, of which something holds. */
+function pairOf(
+  list: readonly Ticket[],
+  of: (a: Ticket, b: Ticket) => boolean,
+): readonly [Ticket, Ticket] | undefined {
+  for (let i = 0; i < list.length; i++)
+    for (let j = i + 1; j < list.length; j++) {
+      const [a, b] = [list[i], list[j]];
+      if (a && b && of(a, b)) return [a, b];
+    }
+  return undefined;
+}
+
+function noPair(list: readonly Ticket[], of: (a: Ticket, b: Ticket) => boolean): void {
+  const pair = pairOf(list, of);
+  must(pair === undefined, () => `${pair?.[0].callId} stands before ${pair?.[1].callId}`);
+}
+
+const late = (t: Ticket): boolean => isOverdue(t, NOW_MS, defaultSettings);
+const etaOf = (d: Drawn, t: Ticket): number | undefined => {
+  const prediction = d.predictions.get(t.callId);
+  return prediction && etaSeconds(prediction);
+};
+
 vi.setConfig({ testTimeout: TIMEOUT_MS });
-const runs = { numRuns: RUNS };
-const anyOrder = fc.constantFrom('eta' as const, 'fifo' as const, 'smart' as const);
 
-it('every ticket is in the order once', () => {
-  fc.assert(
-    fc.property(drawn(true, true), anyOrder, (d, by) => {
-      expect(
-        order(d, by)
-          .map((t) => t.callId)
-          .sort(),
-      ).toEqual(d.tickets.map((t) => t.callId).sort());
-    }),
-    runs,
+describe('whatever waits, and in whatever order it is to be,', () => {
+  explore(
+    fc.tuple(drawn(true, true), fc.constantFrom<By>('eta', 'fifo', 'smart')),
+    ([d, by]) => ({ d, by, order: orderBy(d, by) }),
+    {
+      'every ticket is in the order once': ({ d, order }) => {
+        const ids = new Set(order.map((t) => t.callId));
+        must(
+          order.length === d.tickets.length && d.tickets.every((t) => ids.has(t.callId)),
+          () => 'it is not',
+        );
+      },
+      'foreground is before background': ({ order }) => {
+        noPair(order, (a, b) => a.background && !b.background);
+      },
+      'groups keep their order': ({ order }) => {
+        noPair(
+          order,
+          (a, b) =>
+            a.group !== undefined &&
+            a.group === b.group &&
+            a.background === b.background &&
+            a.arrival >= b.arrival,
+        );
+      },
+      'overdue tickets are first, oldest first, when it is by predicted end': ({ d, by, order }) => {
+        const byEnd = by === 'eta' ? order : orderBy(d);
+        noPair(byEnd, (a, b) => late(b) && !(late(a) && a.arrival < b.arrival));
+      },
+    },
+    RUNS,
   );
 });
 
-it('foreground is before background, whatever the order', () => {
-  fc.assert(
-    fc.property(drawn(true, true), anyOrder, (d, by) => {
-      for (const [a, b] of pairs(order(d, by))) expect(a.background && !b.background).toBe(false);
-    }),
-    runs,
+describe('without groups', () => {
+  explore(
+    drawn(false, false),
+    (d) => ({ d, order: orderBy(d) }),
+    {
+      'nobody is overtaken by more than the bound of 0.1 s per place': ({ d, order }) => {
+        noPair(order, (first, second) => {
+          if (first.arrival <= second.arrival || first.background !== second.background || late(first))
+            return false;
+          const gained = (etaOf(d, second) ?? 0) - (etaOf(d, first) ?? 0);
+          return gained < ALPHA_SECONDS_PER_PLACE * (first.arrival - second.arrival) - 1e-9;
+        });
+      },
+    },
+    RUNS,
   );
-});
 
-it('groups keep their order, whatever the order', () => {
-  fc.assert(
-    fc.property(drawn(true, true), anyOrder, (d, by) => {
-      for (const [a, b] of pairs(order(d, by))) {
-        if (a.group !== undefined && a.group === b.group && a.background === b.background)
-          expect(a.arrival).toBeLessThan(b.arrival);
-      }
-    }),
-    runs,
-  );
-});
-
-it('overdue tickets are first, oldest first', () => {
-  fc.assert(
-    fc.property(drawn(true, true), (d) => {
-      for (const [a, b] of pairs(order(d))) {
-        const overdue = isOverdue(b, NOW_MS, defaultSettings);
-        if (overdue) expect(isOverdue(a, NOW_MS, defaultSettings) && a.arrival < b.arrival).toBe(true);
-      }
-    }),
-    runs,
-  );
-});
-
-it('nobody is overtaken by more than the bound of 0.1 s per place', () => {
-  fc.assert(
-    fc.property(drawn(false, false), (d) => {
-      for (const [first, second] of pairs(order(d))) {
-        const overtaken = first.arrival > second.arrival && first.background === second.background;
-        if (!overtaken || isOverdue(first, NOW_MS, defaultSettings)) continue;
-        const gain = (t: Ticket): number => etaSeconds(d.predictions.get(t.callId)!) ?? 0;
-        const places = first.arrival - second.arrival;
-        expect(gain(second) - gain(first)).toBeGreaterThanOrEqual(ALPHA_SECONDS_PER_PLACE * places - 1e-9);
-      }
-    }),
-    runs,
-  );
-});
-
-it('a model without history holds the place of its arrival', () => {
-  fc.assert(
-    fc.property(drawn(false, true), (d) => {
-      const waiting = d.tickets.filter((t) => !t.background && !isOverdue(t, NOW_MS, defaultSettings));
-      const placed = order(d).filter((t) => waiting.includes(t));
-      waiting.forEach((t, place) => {
-        if (etaSeconds(d.predictions.get(t.callId)!) === undefined) expect(placed.indexOf(t)).toBe(place);
-      });
-    }),
-    runs,
+  explore(
+    drawn(false, true),
+    (d) => ({ d, order: orderBy(d) }),
+    {
+      'a model without history holds the place of its arrival': ({ d, order }) => {
+        const waiting = d.tickets.filter((t) => !t.background && !late(t));
+        const placed = order.filter((t) => waiting.includes(t));
+        waiting.forEach((t, place) => {
+          must(etaOf(d, t) !== undefined || placed[place] === t, () => `${t.callId} is not at ${place}`);
+        });
+      },
+    },
+    RUNS,
   );
 });
