@@ -77,6 +77,12 @@ describe('residents that are looked after with nobody asking', () => {
       reason: 'idle',
     });
     expect(await loaded()).toEqual([]);
+    const [measured] = await eventually('what the call measured', async () => {
+      const all = await told('ServingMeasured');
+      return all.length > 0 ? all : undefined;
+    });
+    expect(measured?.tokensHeld).toBeGreaterThan(4);
+    expect(measured?.kvBytes).toBeGreaterThan(0);
   });
 
   it('answers that it unloads without loading, and unloads what is there', async () => {

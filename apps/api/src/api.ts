@@ -48,6 +48,7 @@ import { RepinCores } from './upkeep/repin-cores.js';
 import { Upkeep } from './upkeep/upkeep.js';
 import { AccessLog } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
+import { ServingFacts } from './recorder/serving-facts.js';
 
 const CALLS_DEADLINE_MS = 10_000;
 const SPOOL_DEADLINE_MS = 5000;
@@ -144,6 +145,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     eventsLost: () => spool.lost,
   });
   const access = new AccessLog(logger);
+  const serving = new ServingFacts(spool, fleet, now);
   const recorder = new Recorder({
     spool,
     apiId: id,
@@ -151,6 +153,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     onEnded: (endpoint, data, times) => {
       metrics.ended(endpoint, data, times);
       access.ended(endpoint, data, times);
+      serving.ended(data);
     },
     now,
   });

@@ -105,13 +105,14 @@ const term = (
   ...(fromEvent === undefined ? {} : { fromEvent }),
 });
 
-export const measuredParts = ({ value, eventId }: Measured): readonly Part[] =>
+/** @param cacheGrows by how much the cache of a full context is larger than it was right after the load */
+export const measuredParts = ({ value, eventId }: Measured, cacheGrows = 1): readonly Part[] =>
   value.byDevice.map((d) => ({
     deviceId: d.deviceId,
     basis: 'measured',
     fromEvent: eventId,
     weightsBytes: d.weightsBytes,
-    kvBytes: d.kvBytes,
+    kvBytes: d.kvBytes * cacheGrows,
     stateBytes: 0,
     computeBasis: 'measured',
     computeBytes: d.computeBytes,

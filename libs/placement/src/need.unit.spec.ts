@@ -125,6 +125,25 @@ describe('the KV cache (worked figures of the rules)', () => {
     expect(observedBytesPerToken([reading(10, 100)])).toBeUndefined();
     expect(observedBytesPerToken([reading(10, 1000), reading(90, 1000)])).toBeUndefined();
     expect(observedBytesPerToken([reading(10, 100), reading(10, 300), reading(10, 200)])).toBe(20);
+    const old = Array.from({ length: 30 }, (_, i) => reading(10, i < 10 ? 9000 : 100 + (i % 2)));
+    expect(observedBytesPerToken(old)).toBeCloseTo(10.05, 10);
+  });
+
+  it('of a class whose calls showed it growing is priced full; a preallocated one as it was measured', () => {
+    const plan = contract({ contextTokens: 1000 });
+    const klass = placementClassOf('F16', plan);
+    const measured = measuredHistory('a', plan, [ramBytes(5 * MIB, 2000)]);
+    const kvAt = (...readings: readonly { tokensHeld: number; kvBytes: number }[]) =>
+      needOf({
+        artifact: artifact(),
+        plan: klass,
+        history: { ...measured, serving: new Map([[classKey(klass), readings]]) },
+        process: NO_PROCESS_FIGURES,
+        order: 'blocks-first',
+      }).terms.find(({ term }) => term === 'kv')?.bytes;
+    expect(kvAt()).toBe(2000);
+    expect(kvAt({ tokensHeld: 10, kvBytes: 2000 }, { tokensHeld: 90, kvBytes: 2000 })).toBe(2000);
+    expect(kvAt({ tokensHeld: 10, kvBytes: 400 }, { tokensHeld: 90, kvBytes: 3600 })).toBe(40_000);
   });
 });
 

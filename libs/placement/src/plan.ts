@@ -8,7 +8,7 @@ import { offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
 import { lastMeasured } from './measured.js';
 import type { Need } from './need.js';
-import { outputSeconds, pricedOutputTokens } from './predict.js';
+import { outputSeconds, pricedOutputTokens, ratesOfClass } from './predict.js';
 import type { Snapshot } from './snapshot.js';
 import { estimatedSecondsPerToken } from './speed.js';
 
@@ -72,9 +72,9 @@ export type Verdict =
 export function forecastOf(snapshot: Snapshot, plan: Plan, readyInSeconds: number): Forecast {
   const { input, rates } = snapshot;
   const load = loadSeconds(input.history, plan.klass, plan.need.weightsBytes);
-  const measured = ratesBelongTo(snapshot, plan)
-    ? outputSeconds(rates, input.ticket ?? NO_PROMPT)
-    : undefined;
+  const own = ratesOfClass(input.history, plan.klass, rates);
+  const measured =
+    own || ratesBelongTo(snapshot, plan) ? outputSeconds(own ?? rates, input.ticket ?? NO_PROMPT) : undefined;
   if (measured !== undefined) {
     const estimated = load.basis === 'estimated';
     return { readyInSeconds, loadSeconds: load.seconds, outputSeconds: measured, estimated };

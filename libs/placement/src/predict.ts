@@ -1,7 +1,7 @@
 import type { CallHistory } from '#domain/calls/call-history.js';
-import { median, type PairHistory } from '#domain/history/history.js';
+import { median, type PairHistory, type ServingFigures } from '#domain/history/history.js';
 import type { ModelKey, ResidentId } from '#domain/ids.js';
-import { placementClassOf } from '#domain/placement-terms.js';
+import { classKey, type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { ResidentActivity, Ticket } from './contract.js';
 import { loadSeconds } from './loss.js';
@@ -43,6 +43,26 @@ const measuredRates = memo(({ finished }: CallHistory): Rates => {
     ...(promptMsPerToken === undefined ? {} : { promptMsPerToken }),
     ...(decodeMsPerToken === undefined ? {} : { decodeMsPerToken }),
     ...(outputTokens === undefined ? {} : { outputTokens }),
+  };
+});
+
+/** Medians of the last 20 calls that a class served; undefined when none was measured. How long answers are is the model's. */
+export function ratesOfClass(history: PairHistory, plan: PlacementClass, ofModel: Rates): Rates | undefined {
+  if (history.serving.size === 0) return undefined;
+  const figures = history.serving.get(keyOf(plan));
+  const speeds = figures && speedsOf(figures);
+  if (speeds?.decodeMsPerToken === undefined) return undefined;
+  return ofModel.outputTokens === undefined ? speeds : { ...speeds, outputTokens: ofModel.outputTokens };
+}
+
+const keyOf = memo(classKey);
+
+const speedsOf = memo((figures: readonly ServingFigures[]): Rates => {
+  const promptMsPerToken = median(figures.flatMap((f) => f.promptMsPerToken ?? []));
+  const decodeMsPerToken = median(figures.flatMap((f) => f.decodeMsPerToken ?? []));
+  return {
+    ...(promptMsPerToken === undefined ? {} : { promptMsPerToken }),
+    ...(decodeMsPerToken === undefined ? {} : { decodeMsPerToken }),
   };
 });
 
