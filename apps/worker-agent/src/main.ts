@@ -28,6 +28,7 @@ import { startReadings } from './agent/readings.js';
 import { register } from './agent/register.js';
 import { OperatorTasks } from './operator/operator-tasks.js';
 import { createDrivers } from './engines/index.js';
+import { watchElsewhere } from './hardware/elsewhere.js';
 import { watchBandwidth } from './agent/bandwidth.js';
 import { AgentLine } from './line/line.js';
 import { ReadingsLog } from './line/readings-log.js';
@@ -130,6 +131,8 @@ async function start(): Promise<Running> {
     filesOf,
     log,
     state: () => executor.state,
+    freed,
+    onLoading: (loading) => catalog.pauseHashing(loading),
     onExit: (id, exit) => {
       executor
         .crashed(id, exit)
@@ -165,8 +168,9 @@ async function start(): Promise<Running> {
   if (last && last.revision - (known?.last.revision ?? -1) >= SNAPSHOT_AFTER_EVENTS)
     await snapshots.write(events, own, { state: executor.state, last });
 
+  const elsewhere = await watchElsewhere();
   const roots = modelRoots(config.models, process.env).map(({ path }) => path);
-  const gpus = await register(executor.state, workerId, config, probed, facts, log, roots);
+  const gpus = await register(executor.state, workerId, config, probed, facts, log, roots, elsewhere.cpu);
   await adoptEngines(executor.state, { home: config.home, engines, loader, facts, log });
   const adopted = engines.all().length;
   const kept = new ReadingsLog(events, workerId, log);
@@ -217,6 +221,7 @@ async function start(): Promise<Running> {
       await executor.shutDown();
       clearTimeout(giveUp);
       await readings.stop();
+      elsewhere.stop();
       await Promise.all([kept.stop(), bandwidth.stop()]);
       line.close();
       await catalog.stop();

@@ -1,4 +1,5 @@
 import { RAM, type DeviceId } from '#domain/ids.js';
+import type { DeviceBytes } from '#domain/placement-terms.js';
 import { formatBytes, MIB } from '#domain/units.js';
 import type { Resident } from '#domain/worker/state.js';
 import type { Logger } from '#runtime/logger.js';
@@ -30,6 +31,8 @@ const RAM_DEADLINE_MS = 1000;
 /** Less is not told from what other programs do meanwhile. */
 const TOLD_BYTES = 64 * MIB;
 const LOOK_MS = 50;
+/** Drivers list processes once a second. */
+const DRIVER_WORD_MS = 5000;
 /** Of what was held, so much must be seen to be free where the driver does not list processes. */
 const ENOUGH = 0.9;
 
@@ -51,6 +54,31 @@ export class FreedMemory {
   /** Its engine is gone, and its memory is still waited for: it is nobody else's. */
   isLeaving(pid: number): boolean {
     return this.#leaving.has(pid);
+  }
+
+  /**
+   * The same figures with what the process takes of each accelerator beside its buffers: what its driver says that the
+   * process holds, less the buffers. Waits for the driver's next word; without one nothing is changed.
+   */
+  async withProcess(byDevice: readonly DeviceBytes[], enginePid: number): Promise<readonly DeviceBytes[]> {
+    const source = this.#source;
+    const accelerators = byDevice.filter(({ deviceId }) => deviceId !== RAM);
+    if (source === undefined || accelerators.length === 0) return byDevice;
+    const sinceMs = performance.now();
+    await until(
+      () => accelerators.every(({ deviceId }) => source.since(deviceId, sinceMs).pids !== undefined),
+      DRIVER_WORD_MS,
+    );
+    const heldBytes = new Map(
+      source
+        .heldBy([enginePid, ...source.familyOf(enginePid)])
+        .flatMap(({ deviceId, bytes }) => (bytes === undefined ? [] : [[deviceId, bytes] as const])),
+    );
+    return byDevice.map((device) => {
+      const held = device.deviceId === RAM ? undefined : heldBytes.get(device.deviceId);
+      const buffers = device.weightsBytes + device.kvBytes + device.computeBytes;
+      return held === undefined ? device : { ...device, processBytes: Math.max(0, held - buffers) };
+    });
   }
 
   /**

@@ -86,6 +86,19 @@ describe('memory of an engine that is gone', () => {
     expect(warned.join()).toMatch(/of 900.* MiB 300.* MiB were seen to be free/);
   });
 
+  it('of a process beside its buffers is what its driver says it holds, where it says so', async () => {
+    const freed = new FreedMemory({ warn: () => undefined });
+    const buffers = [{ ...measured(7), deviceId: RAM }, measured(900 * MIB)];
+    expect(await freed.withProcess(buffers, ENGINE)).toEqual(buffers);
+    freed.attach(new Driver({ pids: new Set([ENGINE]) }, {}, 1400 * MIB));
+    expect(await freed.withProcess(buffers, ENGINE)).toEqual([
+      buffers[0],
+      { ...buffers[1], processBytes: 500 * MIB },
+    ]);
+    freed.attach(new Driver({ pids: new Set([ENGINE]) }, {}));
+    expect(await freed.withProcess(buffers, ENGINE)).toEqual(buffers);
+  });
+
   it('is unknown with a driver that hangs: nothing is said to be free', async () => {
     const { freed } = await around(new Driver({}, {}), 0);
     expect(freed[1]).toEqual({ deviceId: GPU, bytes: 0 });

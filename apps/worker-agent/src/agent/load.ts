@@ -1,7 +1,7 @@
 import type { HistoryEventData } from '#domain/events/history-events.js';
-import type { LoadFailureClass } from '#domain/events/worker-events.js';
-import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
-import { placementClassOf } from '#domain/placement-terms.js';
+import type { LoadFailureClass, MeasuredMemory } from '#domain/events/worker-events.js';
+import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
+import { type NeedTerm, placementClassOf } from '#domain/placement-terms.js';
 import { limitBytesOf } from '#domain/worker/limits.js';
 import type { OpenDecision, Resident, WorkerState } from '#domain/worker/state.js';
 import { derivedId } from '#runtime/ids.js';
@@ -10,6 +10,7 @@ import type { AgentLine } from '../line/line.js';
 import { LoadFailure, type RunningEngine } from '../ports.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter, Why } from './facts.js';
+import type { FreedMemory } from './freed.js';
 import { needByDevice } from './room.js';
 
 export interface LoaderOptions {
@@ -19,6 +20,10 @@ export interface LoaderOptions {
   readonly filesOf: (modelKey: ModelKey, artifact: string) => readonly string[] | undefined;
   readonly state: () => WorkerState;
   readonly onExit: (id: ResidentId, exit: { code?: number; signal?: string }) => void;
+  /** Knows what drivers say that processes hold. */
+  readonly freed?: Pick<FreedMemory, 'withProcess'>;
+  /** Told when the first load begins and when the last one ends, well or not. */
+  readonly onLoading?: (loading: boolean) => void;
   readonly log: Logger;
 }
 
@@ -48,12 +53,12 @@ export class Loader {
       return;
     }
     // From now on it loads: when it is told to end, or goes before the log has taken its start, that is a failed load too.
-    this.#aborts.set(residentId, new AbortController());
+    this.#begins(residentId);
     let engine: RunningEngine;
     try {
       engine = await driver.launch({ residentId, modelKey, artifact, files, contract });
     } catch (error) {
-      this.#aborts.delete(residentId);
+      this.#ends(residentId);
       const failure = asFailure(error);
       await this.#failed(data, failure.failureClass, failure.message, failure.logTail, seconds(started), why);
       return;
@@ -92,8 +97,7 @@ export class Loader {
     why: Why,
   ): Promise<void> {
     const { residentId, modelKey, artifact, contract } = data;
-    const abort = this.#aborts.get(residentId) ?? new AbortController();
-    this.#aborts.set(residentId, abort);
+    const abort = this.#aborts.get(residentId) ?? this.#begins(residentId);
     let told = false;
     try {
       const facts = await engine.ready((progress) => {
@@ -106,7 +110,7 @@ export class Loader {
           },
         });
       }, abort.signal);
-      const measured = await engine.measure();
+      const measured = withPlannedProcess(await engine.measure(), data.need);
       await this.#o.facts.worker(
         derivedId('ResidentReady', residentId),
         {
@@ -124,7 +128,9 @@ export class Loader {
       );
       told = true;
       await this.#grown(data, why);
+      const took = loadSeconds(engine.startedAt, facts.loadedAt, seconds(startedMs));
       const predicted = needByDevice(data.need);
+      const byDevice = (await this.#o.freed?.withProcess(measured.byDevice, engine.pid)) ?? measured.byDevice;
       await this.#o.facts.history(
         derivedId('LoadMeasured', residentId),
         modelKey,
@@ -133,10 +139,10 @@ export class Loader {
           data: {
             class: placementClassOf(artifact, contract),
             residentId,
-            byDevice: measured.byDevice,
+            byDevice,
             hostAnonymousBytes: measured.hostAnonymousBytes,
             hostResidentBytes: measured.hostResidentBytes,
-            seconds: loadSeconds(engine.startedAt, facts.loadedAt, seconds(startedMs)),
+            seconds: took,
             predictedByDevice: [...predicted].map(([deviceId, bytes]) => ({ deviceId, bytes })),
             ...(data.cause.kind === 'call' ? { callId: data.cause.callId } : {}),
           },
@@ -158,7 +164,7 @@ export class Loader {
         why,
       );
     } finally {
-      this.#aborts.delete(residentId);
+      this.#ends(residentId);
       const exit = this.#gone.get(residentId);
       this.#gone.delete(residentId);
       // It served, and went before the log had heard of it.
@@ -249,8 +255,19 @@ export class Loader {
 
   /** From now on an unexpected end of the process is told: for one that still loads, by `finish`. */
   adoptEngine(engine: RunningEngine, stillLoads: boolean): void {
-    if (stillLoads) this.#aborts.set(engine.residentId, new AbortController());
+    if (stillLoads) this.#begins(engine.residentId);
     this.#watch(engine);
+  }
+
+  #begins(id: ResidentId): AbortController {
+    const abort = new AbortController();
+    this.#aborts.set(id, abort);
+    if (this.#aborts.size === 1) this.#o.onLoading?.(true);
+    return abort;
+  }
+
+  #ends(id: ResidentId): void {
+    if (this.#aborts.delete(id) && this.#aborts.size === 0) this.#o.onLoading?.(false);
   }
 
   #watch(engine: RunningEngine): void {
@@ -326,6 +343,23 @@ const seconds = (sinceMs: number): number => Math.max(0, (performance.now() - si
 function loadSeconds(startedAt: string, loadedAt: string, passedSeconds: number): number {
   const said = (Date.parse(loadedAt) - Date.parse(startedAt)) / 1000;
   return said > 0 && said <= passedSeconds + 1 ? said : passedSeconds;
+}
+
+/**
+ * What a process takes of an accelerator beside its buffers, only the driver can tell, a moment later: until then it
+ * counts with what its plan said, which an earlier load on that device was measured to take.
+ */
+export function withPlannedProcess(measured: MeasuredMemory, need: readonly NeedTerm[]): MeasuredMemory {
+  const planned = (deviceId: DeviceId) =>
+    need.find((term) => term.deviceId === deviceId && term.term === 'process')?.bytes ?? 0;
+  return {
+    ...measured,
+    byDevice: measured.byDevice.map((device) =>
+      device.deviceId === RAM || device.processBytes > 0
+        ? device
+        : { ...device, processBytes: planned(device.deviceId) },
+    ),
+  };
 }
 
 const asFailure = (error: unknown): LoadFailure =>

@@ -1,7 +1,7 @@
 import type { DeviceReading } from '#domain/events/readings-events.js';
 import type { WorkerEventData } from '#domain/events/worker-events.js';
 import { RAM, type DeviceId, type ResidentId } from '#domain/ids.js';
-import type { WorkerState } from '#domain/worker/state.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import { busyCores, readCpuTicks, type CpuTicks } from '../hardware/busy.js';
@@ -58,14 +58,17 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
   let busy: ReturnType<typeof busyCores>;
   let host: LineReading | undefined;
 
+  const ownerOf = (pid: number): ResidentId | 'leaving' | undefined => {
+    const engine = owners.get(pid);
+    const resident = o.engines.all().find((running) => running.pid === engine)?.residentId;
+    return resident ?? (o.freed?.isLeaving(pid) === true ? 'leaving' : undefined);
+  };
+
   const readGpus = (): readonly { readonly line: LineReading; readonly gpu: GpuReading }[] =>
     (watch?.latest() ?? []).map((gpu) => {
       const { deviceId, totalBytes } = gpu.device;
       const { usedBytes } = gpu;
-      const ours =
-        usedBytes === undefined
-          ? 0
-          : heldOn(gpu, (pid) => owners.has(pid) || o.freed?.isLeaving(pid) === true, o.state());
+      const ours = usedBytes === undefined ? 0 : heldOn(gpu, ownerOf, o.state().residents);
       const line = {
         deviceId,
         totalBytes,
@@ -201,16 +204,35 @@ export function measuredInRam(state: Pick<WorkerState, 'residents' | 'devices'>,
     );
 }
 
-/** What our processes hold on a device, as the driver says; what residents were measured to hold where it does not. */
-function heldOn(gpu: GpuReading, isOurs: (pid: number) => boolean, state: WorkerState): number {
-  const ours = gpu.processes?.filter(({ pid }) => isOurs(pid)) ?? [];
-  if (ours.length > 0 && ours.every(({ bytes }) => bytes !== undefined)) {
-    return ours.reduce((sum, { bytes }) => sum + (bytes ?? 0), 0);
+/**
+ * What our processes hold on a device, as the driver says; what residents were measured to hold where it does not. Of a
+ * resident no more than it is charged with: what its process takes beyond that has no other place to be counted.
+ * @param ownerOf the resident that a process belongs to; `leaving` when that has ended and its memory is still awaited
+ */
+export function heldOn(
+  { device: { deviceId }, processes }: GpuReading,
+  ownerOf: (pid: number) => ResidentId | 'leaving' | undefined,
+  residents: ReadonlyMap<ResidentId, Pick<Resident, 'measured'>>,
+): number {
+  const charged = (id: ResidentId): number | undefined => {
+    const on = residents.get(id)?.measured?.byDevice.find((d) => d.deviceId === deviceId);
+    return on && on.weightsBytes + on.kvBytes + on.computeBytes + on.processBytes;
+  };
+  const byOwner = new Map<ResidentId | 'leaving', number>();
+  let told = true;
+  for (const { pid, bytes } of processes ?? []) {
+    const owner = ownerOf(pid);
+    if (owner === undefined) continue;
+    told = told && bytes !== undefined;
+    byOwner.set(owner, (byOwner.get(owner) ?? 0) + (bytes ?? 0));
   }
-  return [...state.residents.values()]
-    .flatMap((resident) => resident.measured?.byDevice ?? [])
-    .filter(({ deviceId }) => deviceId === gpu.device.deviceId)
-    .reduce((sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes, 0);
+  if (byOwner.size === 0 || !told) {
+    return [...residents.keys()].reduce((sum, id) => sum + (charged(id) ?? 0), 0);
+  }
+  return [...byOwner].reduce(
+    (sum, [owner, bytes]) => sum + Math.min(bytes, owner === 'leaving' ? bytes : (charged(owner) ?? bytes)),
+    0,
+  );
 }
 
 function keptOf(line: LineReading, gpu?: GpuReading): DeviceReading {

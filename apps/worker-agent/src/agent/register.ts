@@ -7,7 +7,7 @@ import type { ProcessConfig } from '#runtime/config.js';
 import { newId } from '#runtime/ids.js';
 import { bootId } from '#runtime/process-info.js';
 import type { Logger } from '#runtime/logger.js';
-import { readCpu } from '../hardware/cpu.js';
+import { type CpuReading, readCpu } from '../hardware/cpu.js';
 import { readMemory } from '../hardware/memory.js';
 import { readDrives } from '../hardware/drives.js';
 import type { GpuReading } from '../hardware/gpus/gpu-reading.js';
@@ -18,6 +18,7 @@ import type { FactWriter } from './facts.js';
 /**
  * Says what the machine is, as far as the log does not say it already. Nothing that did not change is written.
  * @param roots folders of models, whose drives are told.
+ * @param elsewhere the processors of a machine that is no Linux.
  * @returns the accelerators as they were found.
  */
 export async function register(
@@ -28,6 +29,7 @@ export async function register(
   facts: FactWriter,
   log: Logger,
   roots: readonly string[] = [config.models],
+  elsewhere?: CpuReading,
 ): Promise<readonly GpuReading[]> {
   const id = newId();
   const write = (event: WorkerEvent) => facts.worker(newId(), event, { correlationId: id, causationId: id });
@@ -53,7 +55,7 @@ export async function register(
   }
 
   const memory = readMemory();
-  const cpu = readCpu();
+  const cpu = elsewhere ?? readCpu();
   const gpus = await readGpus();
   if (gpus.silent.length > 0) {
     log.warn({ tools: gpus.silent }, 'these did not answer within 5 s: what they know of is not offered');

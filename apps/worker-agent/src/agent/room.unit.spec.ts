@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { DeviceOnWorker } from '#domain/events/worker-events.js';
 import { deviceId, RAM } from '#domain/ids.js';
 import { GIB } from '#domain/units.js';
-import { measuredInRam } from './readings.js';
+import { heldOn, measuredInRam } from './readings.js';
 import { needWithShared, roomOf, tooSmall } from './room.js';
 
 const METAL = deviceId('metal-0');
@@ -53,6 +53,56 @@ describe('the room that is read before a plan is acted on', () => {
     ]);
     expect(needWithShared(need, [metal, card]).get(RAM)).toBe(8 * GIB);
     expect(needWithShared(new Map([[CARD, GIB]]), [metal, card])).toEqual(new Map([[CARD, GIB]]));
+  });
+});
+
+describe('what is ours on an accelerator', () => {
+  const measured = (bytes: number) => ({
+    measured: {
+      byDevice: [{ deviceId: CARD, weightsBytes: bytes, kvBytes: 0, computeBytes: 0, processBytes: 0 }],
+    },
+  });
+  const residents = new Map<string, object>([
+    ['a', measured(5 * GIB)],
+    ['b', {}],
+  ]) as never;
+  const owners = new Map<number, string>([
+    [1, 'a'],
+    [2, 'a'],
+    [3, 'b'],
+    [4, 'leaving'],
+  ]);
+  const held = (processes: readonly { pid: number; bytes?: number }[] | undefined) =>
+    heldOn(
+      { device: card, ...(processes ? { processes } : {}) },
+      (pid) => owners.get(pid) as never,
+      residents,
+    );
+
+  it('is what the driver says of it, of a resident at most what it is charged with', () => {
+    expect(
+      held([
+        { pid: 1, bytes: 3 * GIB },
+        { pid: 99, bytes: GIB },
+      ]),
+    ).toBe(3 * GIB);
+    expect(
+      held([
+        { pid: 1, bytes: 3 * GIB },
+        { pid: 2, bytes: 3 * GIB },
+      ]),
+    ).toBe(5 * GIB);
+    // One that loads is charged with its plan, and one that is gone with nothing: all that they hold is theirs.
+    expect(
+      held([
+        { pid: 3, bytes: 7 * GIB },
+        { pid: 4, bytes: GIB },
+      ]),
+    ).toBe(8 * GIB);
+  });
+
+  it('is what was measured where the driver lists no processes, or not what they hold', () => {
+    for (const silent of [undefined, [], [{ pid: 1 }]]) expect(held(silent)).toBe(5 * GIB);
   });
 });
 

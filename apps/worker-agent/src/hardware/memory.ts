@@ -1,5 +1,6 @@
 import { freemem, totalmem } from 'node:os';
 import { cgroupsOf, countIn, statIn } from './cgroup.js';
+import { memoryElsewhere } from './elsewhere.js';
 import { readText, type ReadText } from './read-text.js';
 
 export { readText, type ReadText } from './read-text.js';
@@ -15,9 +16,12 @@ export interface MemoryReading {
   readonly swapUsedBytes: number;
 }
 
-/** Host memory now, in bytes. Linux reads /proc and its cgroup (v2, v1); elsewhere what Node knows. */
+/** Host memory now, in bytes. Linux reads /proc and its cgroup (v2, v1); see elsewhere.ts for other systems. */
 export function readMemory(read: ReadText = readText): MemoryReading {
-  const meminfo = parseMeminfo(read('/proc/meminfo') ?? '');
+  const text = read('/proc/meminfo');
+  const elsewhere = text === undefined ? memoryElsewhere() : undefined;
+  if (elsewhere !== undefined) return elsewhere;
+  const meminfo = parseMeminfo(text ?? '');
   const hostTotal = meminfo.get('MemTotal') ?? totalmem();
   const hostAvailable = meminfo.get('MemAvailable') ?? freemem();
   const swapTotal = meminfo.get('SwapTotal') ?? 0;

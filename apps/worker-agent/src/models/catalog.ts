@@ -51,6 +51,8 @@ export interface Catalog {
    * too; undefined when it is not there, or lies elsewhere.
    */
   everyFileOf(modelKey: ModelKey): readonly string[] | undefined;
+  /** While an engine loads, the disk is the load's: hashing rests and goes on afterwards. */
+  pauseHashing(rest: boolean): void;
   /** Looks again now; resolves when what was found is in the log, or the log did not take it. */
   rescan(): Promise<void>;
   stop(): Promise<void>;
@@ -129,6 +131,10 @@ class DiskCatalog implements Catalog {
     ];
     const others = new Set([...this.found.values()].filter((other) => other !== scanned).flatMap(pathsOf));
     return [...new Set(pathsOf(scanned))].filter((path) => !others.has(path));
+  }
+
+  pauseHashing(rest: boolean): void {
+    this.hasher.pause(rest);
   }
 
   rescan(): Promise<void> {

@@ -2,6 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, wr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { deviceId } from '#domain/ids.js';
 import { createLogger } from '#runtime/logger.js';
 import { isAlive } from '#runtime/process-info.js';
 import type { Timing } from '../readiness.js';
@@ -208,6 +209,29 @@ describe('an engine that misbehaves', () => {
     const engine = await driver.launch(bench.plan(file));
     await expect(engine.ready(() => undefined)).rejects.toMatchObject({ failureClass: 'stalled' });
     expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+  });
+
+  it('is stopped and failed when it computes on the CPU what was planned for an accelerator', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    const serves = `exec "${process.execPath}" -e '
+const word = (name) => process.argv[process.argv.indexOf(name) + 1];
+console.error("0.00.020.000 I load_tensors:   CPU_Mapped model buffer size =   200.14 MiB");
+require("http").createServer((req, res) => res.end(JSON.stringify({ model_path: word("-m") })))
+  .listen(Number(word("--port")), "127.0.0.1");' -- "$@"`;
+    program(binary, serverScript(PRESENT_HELP, serves));
+    const driver = impatient(binary, { stallMs: 30_000, killAfterMs: 2000 });
+    const onCard = { rung: 'gpu-only', gpuLayers: 33, devices: [deviceId('GPU-a')] } as const;
+    const engine = await driver.launch(bench.plan(file, onCard));
+    await expect(engine.ready(() => undefined)).rejects.toMatchObject({
+      failureClass: 'incompatible-engine',
+      message: expect.stringContaining('33 layers were to be on an accelerator') as string,
+    });
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
+    // The same program is no fault where the CPU is what was planned.
+    const onCpu = await driver.launch(bench.plan(file));
+    await onCpu.ready(() => undefined);
+    await onCpu.stop();
   });
 
   it('takes with it what left its process group and holds memory', async () => {

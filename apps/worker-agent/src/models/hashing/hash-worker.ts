@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import { Sha256, type Sha256State } from './sha256.js';
 
 /** Thread that hashes one file after another, at the lowest priority, so that no call notices. */
@@ -23,6 +23,9 @@ const CHUNK_BYTES = 4 * 1024 * 1024;
 const TELL_BYTES = 256 * 1024 * 1024;
 /** A breath between two chunks leaves the disk to others. */
 const BREATH_MS = 1;
+
+/** Its one number is 1 while an engine loads: the disk and the processor are the load's then. */
+const paused = new Int32Array(workerData as SharedArrayBuffer);
 
 const port = parentPort;
 try {
@@ -47,6 +50,7 @@ async function hash(request: HashRequest): Promise<HashAnswer> {
     let at = request.state?.bytes ?? 0;
     let told = at;
     for (;;) {
+      Atomics.wait(paused, 0, 1);
       let filled = 0;
       while (filled < chunk.length) {
         const read = readSync(handle, chunk, filled, chunk.length - filled, at + filled);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLogger } from '#runtime/logger.js';
 import { Sha256 } from './sha256.js';
 import { WeightHasher } from './weight-hasher.js';
@@ -62,4 +62,37 @@ test('begins anew when the file is not the one that was begun, or the memory is 
     await hasher?.stop();
     expect(await readFile(memory, 'utf8')).toContain(right);
   }
+});
+
+test('rests while it is told to, and goes on afterwards with what it was at', async () => {
+  const { data, toHash } = await fileOf(9_000_000);
+  const hashed: number[] = [];
+  const rests = new WeightHasher({ log, onHashed: (_file, { seconds }) => hashed.push(seconds) });
+  rests.pause(true);
+  await rests.want([toHash]);
+  const restingSinceMs = performance.now();
+  try {
+    // Another one reads the whole of it meanwhile.
+    await heard(join(folder, 'hashes.json'), toHash);
+    expect(hashed).toEqual([]);
+    const restedSeconds = (performance.now() - restingSinceMs) / 1000;
+    const startedMs = performance.now();
+    rests.pause(false);
+    await vi.waitFor(() => expect(hashed).toHaveLength(1), 40_000);
+    expect(rests.hashOf(toHash.file)?.sha256).toBe(createHash('sha256').update(data).digest('hex'));
+    // A rest is no work.
+    const passedSeconds = (performance.now() - startedMs) / 1000;
+    expect(hashed[0]).toBeLessThan(passedSeconds + restedSeconds / 2 + 0.01);
+  } finally {
+    await rests.stop();
+  }
+});
+
+test('ends at once while it rests', async () => {
+  const { toHash } = await fileOf(9_000_000);
+  const rests = new WeightHasher({ log, onHashed: () => undefined });
+  rests.pause(true);
+  await rests.want([toHash]);
+  await rests.stop();
+  expect(rests.hashOf(toHash.file)).toBeUndefined();
 });

@@ -22,7 +22,7 @@ export interface WeightHasherOptions {
 }
 
 /**
- * Hashes weight files in the background, one after another, in a thread of the lowest priority. A file that did not
+ * Hashes weight files in the background, one after another, in a thread of the lowest priority, and rests on demand. A file that did not
  * change (path, size, time) is never hashed twice; one that was begun goes on where it was.
  */
 export class WeightHasher {
@@ -35,6 +35,10 @@ export class WeightHasher {
   private state: Sha256State | undefined;
   private running: Promise<void> = Promise.resolve();
   private stopped = false;
+  /** Shared with the thread: 1 while it is to rest. */
+  private readonly paused = new Int32Array(new SharedArrayBuffer(4));
+  private pausedAtMs: number | undefined;
+  private restedMs = 0;
 
   constructor(private readonly options: WeightHasherOptions) {}
 
@@ -60,6 +64,22 @@ export class WeightHasher {
       this.next();
     });
     return this.running;
+  }
+
+  /** Rests after the piece that is being read, and goes on from there. */
+  pause(rest: boolean): void {
+    if (rest === (this.pausedAtMs !== undefined)) return;
+    const nowMs = performance.now();
+    if (this.pausedAtMs !== undefined) this.restedMs += nowMs - this.pausedAtMs;
+    this.pausedAtMs = rest ? nowMs : undefined;
+    Atomics.store(this.paused, 0, rest ? 1 : 0);
+    if (!rest) Atomics.notify(this.paused, 0);
+  }
+
+  /** What passed on files, rests left out. */
+  private workedMs(): number {
+    const nowMs = performance.now();
+    return nowMs - this.restedMs - (this.pausedAtMs === undefined ? 0 : nowMs - this.pausedAtMs);
   }
 
   hashOf(file: string): Hashed | undefined {
@@ -89,7 +109,7 @@ export class WeightHasher {
     this.queue.delete(file.file);
     const begun = this.memory.begun.get(file.file);
     const resumed = begun !== undefined && isSame(begun, file) ? begun : undefined;
-    this.current = { file, startedMs: performance.now(), before: resumed?.seconds ?? 0 };
+    this.current = { file, startedMs: this.workedMs(), before: resumed?.seconds ?? 0 };
     this.state = resumed?.state;
     this.worker ??= this.start();
     this.worker.postMessage({
@@ -101,7 +121,7 @@ export class WeightHasher {
   }
 
   private start(): Worker {
-    const worker = new Worker(workerScript(), { execArgv: [] });
+    const worker = new Worker(workerScript(), { execArgv: [], workerData: this.paused.buffer });
     worker.unref();
     worker.on('message', (answer: HashAnswer) => this.hear(answer));
     worker.on('error', (error) => {
@@ -133,7 +153,7 @@ export class WeightHasher {
         bytes: file.bytes,
         modifiedMs: file.modifiedMs,
         sha256: answer.sha256,
-        seconds: Math.round((before + (performance.now() - startedMs) / 1000) * 1000) / 1000,
+        seconds: Math.round((before + (this.workedMs() - startedMs) / 1000) * 1000) / 1000,
       };
       this.memory?.hashed.set(file.file, hashed);
       this.tell(file.file, hashed);
@@ -155,7 +175,7 @@ export class WeightHasher {
       bytes: current.file.bytes,
       modifiedMs: current.file.modifiedMs,
       state,
-      seconds: current.before + (performance.now() - current.startedMs) / 1000,
+      seconds: current.before + (this.workedMs() - current.startedMs) / 1000,
     };
     memory.begun.set(current.file.file, begun);
   }
