@@ -98,6 +98,14 @@ describe('keys, settings and pages at a running front door', () => {
     const refused = await call(bearer(use.key));
     expect([refused.status, codeOf(refused)]).toEqual([403, 'forbidden']);
     expect((await call(bearer(use.key), { model: 'chat-b' })).status).toBe(200);
+    const seen = async (path: string) =>
+      (await fetch(`${stand.url}${path}`, { headers: bearer(use.key) })).text();
+    for (const path of ['/v1/models', '/api/tags', '/api/ps', `/v1/models/${MODEL}`]) {
+      const text = await seen(path);
+      // What a key does not open it does not show either, nor as the nearest name to another.
+      expect(text.replaceAll(`no model \\"${MODEL}\\"`, '')).not.toContain(MODEL);
+    }
+    expect(await seen('/v1/models')).toContain('"id":"chat-b"');
     expect(codeOf(await call(bearer(use.key), { model: 'chat-b', berth: { priority: 9 } }))).toBe(
       'forbidden',
     );

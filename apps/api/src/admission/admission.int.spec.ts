@@ -157,6 +157,27 @@ describe('admission on a real log, with room for one model', () => {
     expect((await decisions('chat-b')).length).toBe(before);
   });
 
+  it('keeps a stream of /v1/messages by pings with data while its model loads, and the answer follows', async () => {
+    await prime('chat-b');
+    const { open, opened } = gate();
+    loading = () => opened;
+    const socket = new RawSocket(stand.port);
+    const body = {
+      model: 'chat-a',
+      stream: true,
+      max_tokens: 9,
+      messages: [{ role: 'user', content: 'hi' }],
+    };
+    socket.send(post('/v1/messages', JSON.stringify(body)));
+    const heard = await socket.hears('event: ping\ndata: {"type":"ping"}\n\n');
+    expect(heard).toMatch(/^HTTP\/1\.1 200 OK/);
+    expect(heard).not.toContain('message_start');
+    open();
+    const all = await socket.hears('event: message_stop');
+    expect(all).not.toMatch(/^:/m);
+    socket.socket.destroy();
+  });
+
   it('says at the deadline what it waited for', async () => {
     await prime('chat-a');
     engine.script = () => undefined;

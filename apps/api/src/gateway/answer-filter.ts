@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
-import type { BerthError } from '#domain/errors.js';
+import { type BerthError, berthError } from '#domain/errors.js';
 import type { Result } from '#domain/result.js';
+import { formatBytes, MIB } from '#domain/units.js';
 import { envelope, errorFrame, sendFailure } from './answers.js';
 import { CallClient } from './client.js';
 import { STREAM_HEADERS } from './headers.js';
@@ -27,15 +28,30 @@ export interface AnswerFilter {
   frames(bytes: Buffer): Buffer | undefined;
   /** A whole answer. */
   whole(bytes: Buffer): Result<Buffer>;
+  /** An answer is the caller's without it, too: one that is too large to be kept goes on as it is. */
+  readonly optional?: true;
   /** What keeps a waiting stream alive. */
   comment?(text: string): string;
+}
+
+/** What is kept of a whole answer that could do without its filter, and of one that must be translated. */
+const MOST_FILTERED_BYTES = 8 * MIB;
+const MOST_TRANSLATED_BYTES = 128 * MIB;
+
+interface Whole {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly chunks: Buffer[];
+  bytes: number;
 }
 
 /** A caller whose answers go through a filter. A whole answer is kept until its end, and goes out in one write. */
 export class FilteredClient extends CallClient {
   readonly #filter: AnswerFilter;
   readonly #callId: string;
-  #whole: { readonly status: number; readonly headers: Headers; readonly chunks: Buffer[] } | undefined;
+  #whole: Whole | undefined;
+  /** The answer goes on unfiltered. */
+  #unfiltered = false;
 
   constructor(res: ServerResponse, filter: AnswerFilter, callId: string) {
     super(res);
@@ -45,43 +61,51 @@ export class FilteredClient extends CallClient {
 
   override head(status: number, headers: Headers): void {
     if (headers === STREAM_HEADERS) super.head(status, this.#filter.streamHeaders ?? headers);
-    else this.#whole = { status, headers, chunks: [] };
+    else this.#whole = { status, headers, chunks: [], bytes: 0 };
   }
 
   override write(chunk: Buffer): boolean {
-    if (this.#whole) {
-      this.#whole.chunks.push(chunk);
-      return true;
-    }
-    if (this.#filter.passing) return super.write(chunk);
+    if (this.#whole) return this.#keep(this.#whole, chunk);
+    if (this.#unfiltered || this.#filter.passing) return super.write(chunk);
     const out = this.#filter.frames(chunk);
     return out === undefined ? true : super.write(out);
   }
 
-  override end(last?: Buffer): void {
+  #keep(whole: Whole, chunk: Buffer): boolean {
+    whole.bytes += chunk.length;
+    const { optional } = this.#filter;
+    if (whole.bytes <= (optional ? MOST_FILTERED_BYTES : MOST_TRANSLATED_BYTES)) {
+      whole.chunks.push(chunk);
+      return true;
+    }
+    const kept = whole.chunks.splice(0);
+    if (!optional) return true;
+    this.#whole = undefined;
+    this.#unfiltered = true;
+    super.head(whole.status, whole.headers);
+    for (const before of kept) super.write(before);
+    return super.write(chunk);
+  }
+
+  override end(last?: Buffer): BerthError | undefined {
+    if (last && (!this.#whole || this.#whole.chunks.length > 0)) {
+      this.write(last);
+      return this.end();
+    }
     const whole = this.#whole;
     this.#whole = undefined;
-    if (!whole) {
-      if (last) this.write(last);
-      super.end();
-      return;
-    }
-    if (last) whole.chunks.push(last);
-    const [only] = whole.chunks;
-    const came = whole.chunks.length === 1 && only ? only : Buffer.concat(whole.chunks);
+    if (!whole) return super.end();
+    const came = last ?? Buffer.concat(whole.chunks);
+    if (came.length < whole.bytes) return tooLargeToTell(whole.bytes);
     const answer = this.#filter.whole(came);
-    if (answer.ok && answer.value === came && whole.headers.some(([name]) => name === 'content-length')) {
-      super.head(whole.status, whole.headers);
-      super.end(came);
-      return;
+    if (!answer.ok) return answer.error;
+    const hasLength = whole.headers.some(([name]) => name === 'content-length');
+    if (answer.value === came && hasLength) super.head(whole.status, whole.headers);
+    else {
+      const headers = whole.headers.filter(([name]) => name !== 'content-length');
+      super.head(whole.status, [...headers, ['content-length', String(answer.value.length)]]);
     }
-    if (!answer.ok) {
-      this.fail(answer.error, false);
-      return;
-    }
-    const headers = whole.headers.filter(([name]) => name !== 'content-length');
-    super.head(whole.status, [...headers, ['content-length', String(answer.value.length)]]);
-    super.end(answer.value);
+    return super.end(answer.value);
   }
 
   /** Said as it is: it is in the caller's protocol already. */
@@ -107,3 +131,9 @@ export class FilteredClient extends CallClient {
     return this.#filter.errors.frame(error, this.#callId);
   }
 }
+
+const tooLargeToTell = (bytes: number): BerthError =>
+  berthError(
+    'engine_failed',
+    `The engine's answer has ${formatBytes(bytes)}; at most ${formatBytes(MOST_TRANSLATED_BYTES)} can be told in this protocol. Ask for less in one call.`,
+  );

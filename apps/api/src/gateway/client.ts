@@ -74,12 +74,13 @@ export class CallClient {
     this.res.write(`: ${text}\n\n`);
   }
 
-  /** With the last of it, if it is in hand. */
-  end(last?: Buffer): void {
+  /** With the last of it, if it is in hand. @returns why the answer cannot be given; then nothing of it was sent. */
+  end(last?: Buffer): BerthError | undefined {
     if (last) this.bytesOut += last.length;
     // As a string of bytes it goes out in one buffer with the head: two buffers cost more than the copy.
     if (last && last.length <= ONE_WRITE_BYTES) this.res.end(last.toString('latin1'), 'latin1');
     else this.res.end(last);
+    return undefined;
   }
 
   /** An answer of our own, whole. */

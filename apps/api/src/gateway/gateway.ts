@@ -10,7 +10,7 @@ import { sendFailure, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
 import { answerCors } from './cors.js';
 import { ENDPOINTS, type Endpoint, errorShapeOf, pathOf } from './endpoints.js';
-import { modelEntry, modelList } from './models.js';
+import { modelEntry, modelList, type OpenModels, openTo } from './models.js';
 import { answerList, answerOther, answerShow, OLLAMA_LISTS, OLLAMA_SHOW } from './protocols/ollama/routes.js';
 import { unknownModel } from './resolve.js';
 
@@ -54,10 +54,10 @@ export class Gateway {
     if (endpoint) this.#call(req, res, endpoint, entry.value);
     else if (path === '/metrics') this.#metrics(req, res);
     else if (path === OLLAMA_SHOW && req.method === 'POST') {
-      void answerShow(this.#o.fleet, req, res, idHeader());
+      void answerShow(openTo(this.#o.fleet, entry.value), req, res, idHeader());
     } else if (path === OLLAMA_SHOW) {
       this.#answer(req, res, () => this.#notAllowed(res, path, 'POST', req.method));
-    } else this.#answer(req, res, () => this.#other(req, res, path));
+    } else this.#answer(req, res, () => this.#other(req, res, path, openTo(this.#o.fleet, entry.value)));
   }
 
   #metrics(req: IncomingMessage, res: ServerResponse): void {
@@ -123,9 +123,9 @@ export class Gateway {
     res.once('close', () => clearTimeout(timer));
   }
 
-  #other(req: IncomingMessage, res: ServerResponse, path: string): void {
+  #other(req: IncomingMessage, res: ServerResponse, path: string, open: OpenModels): void {
     if (path === '/api' || path.startsWith('/api/')) {
-      this.#ollama(req, res, path);
+      this.#ollama(req, res, path, open);
       return;
     }
     const isModels = path === MODELS || path.startsWith(`${MODELS}/`);
@@ -138,26 +138,25 @@ export class Gateway {
       this.#notAllowed(res, path, 'GET, HEAD', req.method);
       return;
     }
-    if (path === MODELS) sendJson(res, 200, modelList(this.#o.fleet), idHeader());
-    else this.#model(res, path.slice(MODELS.length + 1));
+    if (path === MODELS) sendJson(res, 200, modelList(open), idHeader());
+    else this.#model(res, path.slice(MODELS.length + 1), open);
   }
 
-  #model(res: ServerResponse, encoded: string): void {
-    const { models } = this.#o.fleet;
+  #model(res: ServerResponse, encoded: string, open: OpenModels): void {
+    const { models } = open;
     const name = decoded(encoded);
     const found = resolveModel(
       [...models.values()].map((servable) => servable.model),
       name,
     );
     const servable = found && models.get(found.modelKey);
-    if (servable) sendJson(res, 200, modelEntry(this.#o.fleet, servable), idHeader());
+    if (servable) sendJson(res, 200, modelEntry(open, servable), idHeader());
     else this.#fail(res, MODELS, unknownModel(name, models));
   }
 
-  #ollama(req: IncomingMessage, res: ServerResponse, path: string): void {
-    const { fleet } = this.#o;
+  #ollama(req: IncomingMessage, res: ServerResponse, path: string, open: OpenModels): void {
     if (OLLAMA_LISTS.has(path)) {
-      if (req.method === 'GET' || req.method === 'HEAD') answerList(fleet, path, res, idHeader());
+      if (req.method === 'GET' || req.method === 'HEAD') answerList(open, path, res, idHeader());
       else this.#notAllowed(res, path, 'GET, HEAD', req.method);
     } else answerOther(path, res, idHeader());
   }

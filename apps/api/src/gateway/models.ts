@@ -1,9 +1,30 @@
 import type { Ability } from '#domain/events/catalog-events.js';
 import type { ModelKey } from '#domain/ids.js';
+import type { Caller } from '../access/access.js';
 import type { Fleet, ServableModel } from '../fleet/fleet.js';
 
+/** The models that somebody may see, and what is known of them. */
+export type OpenModels = Pick<Fleet, 'models' | 'residentsOf' | 'worker'>;
+
+/** A key that opens some models shows those: what else there is, it does not say. */
+export function openTo(fleet: OpenModels, caller: Pick<Caller, 'models'>): OpenModels {
+  if (!caller.models) return fleet;
+  return {
+    models: onlyOpen(fleet.models, caller),
+    residentsOf: (key) => fleet.residentsOf(key),
+    worker: (id) => fleet.worker(id),
+  };
+}
+
+export function onlyOpen(
+  models: ReadonlyMap<ModelKey, ServableModel>,
+  { models: open }: Pick<Caller, 'models'>,
+): ReadonlyMap<ModelKey, ServableModel> {
+  return open ? new Map([...models].filter(([key]) => open.includes(key))) : models;
+}
+
 /** Every model that could be served, asleep ones too, without loading any. */
-export function modelList(fleet: Fleet): unknown {
+export function modelList(fleet: OpenModels): unknown {
   const data = [...fleet.models.values()]
     .sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1))
     .map((servable) => modelEntry(fleet, servable));
@@ -17,7 +38,7 @@ export function modelList(fleet: Fleet): unknown {
   };
 }
 
-export function modelEntry(fleet: Fleet, servable: ServableModel) {
+export function modelEntry(fleet: OpenModels, servable: ServableModel) {
   const { model, foundAtMs, workers } = servable;
   const residents = fleet.residentsOf(model.modelKey).map(({ resident }) => resident);
   const ready = residents.filter((resident) => resident.phase === 'ready' && !resident.leaving);
@@ -62,7 +83,7 @@ const NEEDED: Readonly<Partial<Record<Ability, string>>> = {
 };
 
 /** What its files show and some worker that has it can serve. */
-export function abilitiesOf(fleet: Fleet, { model, workers }: ServableModel): readonly Ability[] {
+export function abilitiesOf(fleet: OpenModels, { model, workers }: ServableModel): readonly Ability[] {
   const engines = workers.flatMap((id) => fleet.worker(id)?.engines ?? []);
   return (model.abilities ?? []).filter((ability) => {
     const needed = NEEDED[ability];

@@ -125,7 +125,11 @@ export class Relay implements UpstreamHandler {
       case 'whole': {
         this.#writeHead();
         if (this.#only) this.#o.onFirstByte();
-        client.end(this.#only);
+        const error = client.end(this.#only);
+        if (error) {
+          this.#end({ kind: 'engine-error', error, loading: false });
+          return;
+        }
         const whole = this.#keptBytes <= COUNTED_ANSWER_BYTES;
         this.#end({
           kind: 'answered',

@@ -14,6 +14,7 @@ import type { FoldedSettings } from '../fleet/settings.js';
 import type { CallBody } from './call-body.js';
 import { withBodyOptions } from './call-options.js';
 import { type Endpoint, endpointsOf } from './endpoints.js';
+import { onlyOpen } from './models.js';
 import { nearest } from './nearest.js';
 
 export interface Resolved {
@@ -46,7 +47,7 @@ export class Resolver {
     endpoint: Endpoint,
     caller: Pick<Caller, 'rights' | 'models'>,
   ): Result<Resolved> {
-    const resolved = this.#resolve(body, endpoint, caller.rights);
+    const resolved = this.#resolve(body, endpoint, caller);
     if (!caller.models || !resolved.ok || caller.models.includes(resolved.value.model.modelKey))
       return resolved;
     const message = `This key opens ${caller.models.join(', ')} and not "${resolved.value.model.modelKey}".`;
@@ -56,7 +57,7 @@ export class Resolver {
   #resolve(
     body: Pick<CallBody, 'modelName' | 'berth'>,
     endpoint: Endpoint,
-    rights: Caller['rights'],
+    caller: Pick<Caller, 'rights' | 'models'>,
   ): Result<Resolved> {
     const models = this.#models();
     if (models !== this.#from || this.#settings.version !== this.#under) {
@@ -68,13 +69,13 @@ export class Resolver {
     if (cached) return suits(cached, endpoint);
     const name = parseModelName(body.modelName);
     if (!name.ok) return name;
-    const options = withBodyOptions(name.value.options, body.berth, rights);
+    const options = withBodyOptions(name.value.options, body.berth, caller.rights);
     if (!options.ok) return options;
     const model = resolveTagged(
       [...models.values()].map((servable) => servable.model),
       name.value.name,
     );
-    if (!model) return err(unknownModel(name.value.name, models));
+    if (!model) return err(unknownModel(name.value.name, onlyOpen(models, caller)));
     // Settings of the first worker that has it stand for what is one for the call: how long it waits, the queue it is in.
     const [worker] = models.get(model.modelKey)?.workers ?? [];
     const resolved = withAsk(model, options.value, this.#settings.levels(worker, model.modelKey));

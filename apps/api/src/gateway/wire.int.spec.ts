@@ -214,7 +214,7 @@ describe('the front door over the wire', () => {
   });
 
   it('lets fetch see the 413 of a body of 65 MB, which it is still sending', async () => {
-    const response = await chat({ messages: [{ role: 'user', content: 'x'.repeat(68_000_000) }] });
+    const response = await fetch(`${stand.url}${CHAT}`, { method: 'POST', body: Buffer.alloc(68_000_000) });
     expect(response.status).toBe(413);
     expect(await errorOf(response)).toMatchObject({ code: 'body_too_large' });
     const chunked = new ReadableStream({

@@ -19,6 +19,7 @@ const mayHoldTag = (bytes: Buffer): boolean => bytes.includes(LESS_THAN) || byte
  */
 export class ReasoningFilter implements AnswerFilter {
   readonly errors = OPENAI_ERRORS;
+  readonly optional = true;
   readonly #readers = [new ThinkText()];
   #open = 1;
   #last: Json = {};

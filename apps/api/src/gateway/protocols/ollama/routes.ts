@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type BerthError, berthError } from '#domain/errors.js';
-import type { Fleet } from '../../../fleet/fleet.js';
 import { sendJson, statusOf } from '../../answers.js';
 import { readBody } from '../../body.js';
-import { abilitiesOf } from '../../models.js';
+import { abilitiesOf, type OpenModels } from '../../models.js';
 import { resolveTagged, unknownModel } from '../../resolve.js';
 import { parsedObject, textOf } from '../json.js';
 import { bad } from '../protocol.js';
@@ -12,7 +11,7 @@ import { OLLAMA_VERSION, ps, show, tags } from './views.js';
 
 type Headers = readonly (readonly [string, string])[];
 
-const LISTS: Readonly<Record<string, (fleet: Fleet) => unknown>> = {
+const LISTS: Readonly<Record<string, (fleet: OpenModels) => unknown>> = {
   '/api/tags': tags,
   '/api/ps': ps,
   '/api/version': () => ({ version: OLLAMA_VERSION }),
@@ -25,13 +24,13 @@ export const OLLAMA_LISTS: ReadonlySet<string> = new Set(Object.keys(LISTS));
 const MOST_ASKED_BYTES = 64 * 1024;
 export const OLLAMA_SHOW = '/api/show';
 
-export function answerList(fleet: Fleet, path: string, res: ServerResponse, headers: Headers): void {
+export function answerList(fleet: OpenModels, path: string, res: ServerResponse, headers: Headers): void {
   sendJson(res, 200, LISTS[path]?.(fleet), headers);
 }
 
 /** `/api/show`, the one view whose question is a body. */
 export async function answerShow(
-  fleet: Fleet,
+  fleet: OpenModels,
   req: IncomingMessage,
   res: ServerResponse,
   headers: Headers,

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { Ability } from '#domain/events/catalog-events.js';
 import type { ModelKind } from '#domain/placement-terms.js';
-import type { Fleet, ServableModel } from '../../../fleet/fleet.js';
+import type { ServableModel } from '../../../fleet/fleet.js';
+import type { OpenModels } from '../../models.js';
 import type { Json } from '../json.js';
 
 /** Whose API this is: clients compare the digits with what they need of it. */
@@ -45,7 +46,7 @@ const entry = (servable: ServableModel): Json => ({
 });
 
 /** `/api/tags`: every model that could be served. */
-export const tags = (fleet: Fleet): Json => ({
+export const tags = (fleet: OpenModels): Json => ({
   models: [...fleet.models.values()]
     .sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1))
     .map((servable) => ({ ...entry(servable), modified_at: new Date(servable.foundAtMs).toISOString() })),
@@ -55,7 +56,7 @@ export const tags = (fleet: Fleet): Json => ({
 const NO_END = '2318-01-01T00:00:00Z';
 
 /** `/api/ps`: what is loaded now. */
-export const ps = (fleet: Fleet): Json => ({
+export const ps = (fleet: OpenModels): Json => ({
   models: [...fleet.models.values()].flatMap((servable) =>
     fleet
       .residentsOf(servable.model.modelKey)
