@@ -1,8 +1,12 @@
 import { spawn } from 'node:child_process';
-import { existsSync, statSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { OperatorAccepted, OperatorItem, ResidentItem, WirePage } from '#domain/wire/index.js';
+import type { OperatorAccepted, OperatorItem, PullItem, ResidentItem, WirePage } from '#domain/wire/index.js';
 import { packageRoot } from '#runtime/process-info.js';
 import { LiveListener } from '../../apps/api/src/testing/live-listener.js';
 import { expectInvariants } from '../support/log.js';
@@ -11,11 +15,41 @@ import { waitFor } from '../support/wait.js';
 
 const WITHIN_MS = 60_000;
 
+/** What is used of a hub, for one repository with one file. */
+class OneFileHub {
+  content = Buffer.alloc(0);
+  readonly #server = createServer((request, response) => {
+    if (request.url?.startsWith('/api/') !== true) {
+      response.writeHead(200, { 'content-length': this.content.length }).end(this.content);
+      return;
+    }
+    const sha256 = createHash('sha256').update(this.content).digest('hex');
+    const size = this.content.length;
+    const lfs = { oid: sha256, size, pointerSize: 134 };
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify([{ type: 'file', path: 'ship-Q4_K_M.gguf', size, oid: 'a', lfs }]));
+  });
+
+  async start(): Promise<string> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+}
+
 describe('what an operator asks of a running Berth', () => {
   let stack: Stack;
 
+  const hub = new OneFileHub();
+
   beforeAll(async () => {
     stack = await startStack({
+      env: { HF_ENDPOINT: await hub.start() },
       models: { 'quay/one': { preset: 'smoke', seed: 1 }, 'quay/two': { preset: 'smoke', seed: 2 } },
     });
   });
@@ -23,6 +57,7 @@ describe('what an operator asks of a running Berth', () => {
     await stack.stop();
     await expectInvariants(stack.home);
     removeFolder(stack.home);
+    hub.stop();
   });
 
   const ask = async (body: object, key?: string) => {
@@ -150,6 +185,33 @@ describe('what an operator asks of a running Berth', () => {
     });
     const list = await berth('operator');
     expect(list.out.split('\n')[0]).toMatch(/^asked +action +target +state +result/);
+  });
+
+  it('fetches through the agent, tells the log of each file, and of what cannot be had', async () => {
+    const source = join(stack.home, 'models/quay/two/two-F16.gguf');
+    hub.content = readFileSync(source);
+    const told = await berth('pull', 'acme/ship-GGUF');
+    expect([told.code, told.err]).toEqual([0, expect.stringContaining('The agent fetches acme/ship-GGUF')]);
+    expect(readFileSync(join(stack.home, 'models/acme/ship-GGUF/ship-Q4_K_M.gguf')).equals(hub.content)).toBe(
+      true,
+    );
+    const { items } = await get<WirePage<PullItem>>('/admin/pulls');
+    expect(items).toMatchObject([
+      {
+        state: 'finished',
+        source: 'acme/ship-GGUF',
+        pulledBytes: hub.content.length,
+        files: [{ file: 'ship-Q4_K_M.gguf', bytes: hub.content.length, resumedFromBytes: 0 }],
+      },
+    ]);
+    await waitFor('the model can be called', WITHIN_MS, async () => {
+      const models = await get<WirePage<{ modelKey: string }>>('/admin/models');
+      return models.items.some(({ modelKey }) => modelKey === 'acme/ship-GGUF');
+    });
+    const none = await berth('pull', 'acme/ship-GGUF:Q9');
+    expect(none.code).toBe(1);
+    expect(none.err).toContain('acme/ship-GGUF has no "Q9"');
+    expect((await get<WirePage<PullItem>>('/admin/pulls?state=refused')).items).toHaveLength(1);
   });
 
   it('says what is wrong with what cannot be asked', async () => {

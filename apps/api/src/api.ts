@@ -185,6 +185,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   });
   const operator = new OperatorBook(log);
   new OperatorLoads({ book: operator, fleet, admission, log, logger, now });
+  const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
   const management = new Management({
     access: door,
     fleet,
@@ -192,6 +193,8 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     admission,
     sessions,
     operator,
+    hub: live.hub,
+    decider,
     lineToken: agentLineToken(config.home),
     config,
     logger,
@@ -200,7 +203,6 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const server = createFront(gateway, (req, res) => {
     if (!pages.handle(req, res)) management.handle(req, res);
   });
-  const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
   takeUpgrades(server, live.upgrade);
   await fleet.start();
   await listen(server, config.host, config.port);

@@ -12,6 +12,8 @@ import { AdminModule } from './admin/admin.module.js';
 import { ApiModule } from './api.module.js';
 import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
+import type { Decider } from './admission/decider.js';
+import type { LiveHub } from './live/socket/live-hub.js';
 import type { OperatorBook } from './operator/operator-book.js';
 import type { Fleet } from './fleet/fleet.js';
 import type { AgentSessions } from './agents/sessions.js';
@@ -23,6 +25,8 @@ export interface NestParts {
   readonly admission: Admission;
   readonly sessions: AgentSessions;
   readonly operator: OperatorBook;
+  readonly hub: LiveHub;
+  readonly decider: Pick<Decider, 'inputFor'>;
   readonly lineToken: string;
   readonly config: ProcessConfig;
   readonly logger: Logger;
@@ -57,6 +61,8 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
       log: logger,
       fleet: parts.fleet,
       events: parts.log,
+      hub: parts.hub,
+      inputFor: (worker, model) => parts.decider.inputFor(worker, model),
       operator: {
         book: parts.operator,
         isConnected: (worker) => sessions.isConnected(worker),

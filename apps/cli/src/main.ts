@@ -7,6 +7,7 @@ import { commandHelp, help } from './commands/help.js';
 import { MANAGERS } from './commands/managers.js';
 import { operator } from './commands/operator.js';
 import { PROCESSES } from './commands/processes.js';
+import { pull } from './commands/pull.js';
 import { READERS } from './commands/readers.js';
 import { replay } from './commands/replay.js';
 import { up } from './commands/up.js';
@@ -18,6 +19,7 @@ const COMMANDS: readonly Command[] = [
   ...READERS,
   ...MANAGERS,
   operator,
+  pull,
   ...PROCESSES,
   replay,
   bench,

@@ -27,6 +27,8 @@ import { project } from './agent/project.js';
 import { startReadings } from './agent/readings.js';
 import { register } from './agent/register.js';
 import { OperatorTasks } from './operator/operator-tasks.js';
+import { hubAccess } from './pull/hub.js';
+import { PullTasks } from './pull/pull-tasks.js';
 import { createDrivers } from './engines/index.js';
 import { watchElsewhere } from './hardware/elsewhere.js';
 import { watchBandwidth } from './agent/bandwidth.js';
@@ -209,6 +211,16 @@ async function start(): Promise<Running> {
     logger: log,
   });
   operator.start();
+  const pulls = new PullTasks({
+    workerId,
+    log: events,
+    facts,
+    catalog,
+    models: config.models,
+    access: hubAccess(process.env),
+    logger: log,
+  });
+  pulls.start();
   const files = setInterval(() => executor.evictReplaced(), FILES_EVERY_MS);
   files.unref();
 
@@ -216,7 +228,7 @@ async function start(): Promise<Running> {
     details: { workerId, engines: probed.map((e) => e.kind).join(','), models: catalog.count() },
     stop: async () => {
       clearInterval(files);
-      await operator.stop();
+      await Promise.all([operator.stop(), pulls.stop()]);
       const giveUp = setTimeout(() => facts.close(), LAST_FACTS_MS);
       await executor.shutDown();
       clearTimeout(giveUp);

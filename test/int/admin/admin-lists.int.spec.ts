@@ -1,17 +1,20 @@
 import 'reflect-metadata';
 import { Logger } from '@nestjs/common';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
+import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { berthError } from '#domain/errors.js';
 import type { EventLog } from '#events/event-log.js';
 import { MemoryLog } from '#events/testing/memory-log.js';
+import type { StateAt, StorageReport } from '#domain/wire/index.js';
 import { SAMPLES } from '#events/testing/samples.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
 import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-policy.js';
 import { viewsPosition } from '../../../apps/api/src/admin/commands/wait.interceptor.js';
 import { Fleet } from '../../../apps/api/src/fleet/fleet.js';
+import { LiveHub } from '../../../apps/api/src/live/socket/live-hub.js';
 import { OperatorBook } from '../../../apps/api/src/operator/operator-book.js';
 import { Projector } from '../../../apps/projector/src/run/projector.js';
 import type { Drawn } from '../../../apps/projector/src/testing/random-log.js';
@@ -87,11 +90,16 @@ describe('the management lists', () => {
     await projector.following;
     // No command is given here.
     const log = {} as EventLog;
+    const fleet = new Fleet(events);
+    await fleet.start();
+    const hub = new LiveHub({ log: events, fleet, logger: { error: () => undefined } });
     const module = AdminModule.with({
       views,
       access: { management: (visitor) => management(visitor) },
-      fleet: new Fleet(log),
-      events: log,
+      fleet,
+      events,
+      hub,
+      inputFor: () => Promise.reject(new Error('no decision is asked for here')),
       operator: { book: new OperatorBook(log), isConnected: () => false, waitingFor: () => 0 },
       waitMostMs: 300,
       log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
@@ -305,6 +313,154 @@ describe('the management lists', () => {
     } finally {
       management = open;
     }
+  });
+
+  it('are described by a document that has every route which Nest serves, and by a page', async () => {
+    const served = SwaggerModule.createDocument(app, new DocumentBuilder().build());
+    const described = (await get('/admin/openapi.json')).body as unknown as OpenAPIObject;
+    const routes = ({ paths }: Pick<OpenAPIObject, 'paths'>) =>
+      Object.entries(paths)
+        .flatMap(([path, of]) =>
+          Object.keys(of).map((method) => `${method} ${path.replace(/\{\w+\}$|\*\w*$|\{\*\w+\}$/, 'X')}`),
+        )
+        .sort();
+    // The queue is a route of the api's own module.
+    expect(routes(described).filter((route) => route !== 'get /admin/queue')).toEqual(routes(served));
+    const page = await fetch(`${address}/admin/docs`);
+    expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+  });
+
+  it('sum usage by model, key, hour and day, page by page, and each day in one row', async () => {
+    const call = (n: number, receivedAt: string, model: string, keyId: string) => {
+      const callId = `00000005-0000-7000-8000-0000000009${String(n).padStart(2, '0')}`;
+      const stamps = { ...SAMPLES.CallFinished.stamps, receivedAt };
+      return [
+        on(`calls-${model}`, 'CallStarted', { callId, modelKey: model, keyId, receivedAt }),
+        on(`calls-${model}`, 'CallFinished', { callId, modelKey: model, stamps }),
+      ];
+    };
+    await write(
+      ...call(1, '2026-01-05T10:10:00.000Z', 'usage/a', 'k1'),
+      ...call(2, '2026-01-05T10:50:00.000Z', 'usage/a', 'k2'),
+      ...call(3, '2026-01-06T23:59:00.000Z', 'usage/a', 'k1'),
+      ...call(4, '2026-01-06T23:59:59.000Z', 'usage/b', 'k1'),
+      on('key-k1', 'KeyIssued', { keyId: 'k1', name: 'laptop' }),
+    );
+    const range = 'since=2026-01-05T00:00:00Z&until=2026-01-08T00:00:00Z';
+    const by = async (groups: string, more = '') =>
+      (await get(`/admin/usage?by=${groups}&${range}${more}`)).body;
+    expect((await by('day')).items).toMatchObject([
+      { time: '2026-01-06T00:00:00.000Z', calls: 2, completed: 2 },
+      {
+        time: '2026-01-05T00:00:00.000Z',
+        calls: 2,
+        promptTokens: 2 * (SAMPLES.CallFinished.tokens.prompt ?? 0),
+      },
+    ]);
+    expect((await by('model,key')).items).toMatchObject([
+      { modelKey: 'usage/a', keyId: 'k1', keyName: 'laptop', calls: 2 },
+      { modelKey: 'usage/a', keyId: 'k2', calls: 1 },
+      { modelKey: 'usage/b', keyId: 'k1', calls: 1 },
+    ]);
+    const seen: unknown[] = [];
+    let after: string | undefined;
+    do {
+      const page = await by('hour,model,key', `&limit=1${after === undefined ? '' : `&after=${after}`}`);
+      seen.push(...(page.items ?? []).map((row) => [row['time'], row['modelKey'], row['keyId']]));
+      after = page.next;
+    } while (after !== undefined);
+    expect(seen).toEqual([
+      ['2026-01-06T23:00:00.000Z', 'usage/a', 'k1'],
+      ['2026-01-06T23:00:00.000Z', 'usage/b', 'k1'],
+      ['2026-01-05T10:00:00.000Z', 'usage/a', 'k1'],
+      ['2026-01-05T10:00:00.000Z', 'usage/a', 'k2'],
+    ]);
+    const daily = await get('/admin/daily?limit=3&after=2026-01-08T00:00:00Z');
+    expect(daily.body.items?.slice(0, 2)).toMatchObject([
+      { day: '2026-01-06T00:00:00.000Z', calls: 2 },
+      { day: '2026-01-05T00:00:00.000Z', calls: 2, loads: 0 },
+    ]);
+    expect(daily.body.next).toBe('2026-01-05T00:00:00.000Z');
+    expect((await get('/admin/usage?by=hour,day')).body['detail']).toContain('by hour or by day');
+  });
+
+  it('show what lies on drives, transfers, actions, cores, events, and what stood at a moment of the past', async () => {
+    await write(
+      on(`pull-${WORKER}`, 'PullRequested', { pullId: 'p1', source: 'owner/repo' }),
+      on(`pull-${WORKER}`, 'FilePulled', { pullId: 'p1' }),
+      on(`operator-${WORKER}`, 'OperatorActionRequested', { actionId: 'a1', action: 'evict', target: 'r' }),
+      on(`operator-${WORKER}`, 'OperatorActionFinished', {
+        actionId: 'a1',
+        state: 'failed',
+        result: 'It was busy.',
+      }),
+    );
+    const storage = (await get('/admin/storage')).body as unknown as StorageReport;
+    expect(storage.artifacts.length).toBeGreaterThan(0);
+    expect(storage.totalBytes).toBe(storage.artifacts.reduce((sum, { bytes }) => sum + bytes, 0));
+    expect((await get('/admin/pulls?state=running')).body.items).toMatchObject([
+      { pullId: 'p1', source: 'owner/repo', files: [{ bytes: SAMPLES.FilePulled.bytes }] },
+    ]);
+    expect((await get('/admin/operator/actions/a1')).body).toMatchObject({
+      state: 'failed',
+      result: 'It was busy.',
+    });
+    expect((await get('/admin/operator/actions?state=done')).body).toEqual({ items: [] });
+    const first = await get(`/admin/events?stream=${worker}&limit=2`);
+    expect(first.body.items?.map((event) => [event['revision'], event['type']])).toEqual([
+      [0, 'WorkerRegistered'],
+      [1, 'CapacityMeasured'],
+    ]);
+    const ready = await get(`/admin/events?stream=${worker}&type=ResidentReady&after=${first.body.next}`);
+    const [event] = ready.body.items ?? [];
+    const { residentId } = event?.['data'] as { residentId: string };
+    const before = BigInt(String(event?.['position'])) - 1n;
+    const phaseAt = async (at: string) => {
+      const state = (await get(`/admin/state?at=${at}`)).body as unknown as StateAt;
+      return state.residents.find((resident) => resident.residentId === residentId)?.phase;
+    };
+    expect(await phaseAt(String(event?.['position']))).toBe('ready');
+    expect(await phaseAt(String(before))).toBe('loading');
+    expect(await phaseAt(String(event?.['at']))).toBe('ready');
+    expect(await phaseAt('0')).toBeUndefined();
+    expect((await get('/admin/state?at=yesterday')).status).toBe(400);
+    expect((await get('/admin/cores')).body.items?.length).toBeGreaterThan(0);
+  });
+
+  it('tell machines what changed after a cursor, and of nothing when nothing happened', async () => {
+    const rows: string[] = [];
+    let since = '0';
+    for (let more = true; more;) {
+      const page = await get(`/admin/telemetry?table=calls&since=${since}&limit=7`);
+      rows.push(...(page.body.items ?? []).map((row) => String(row['callId'])));
+      since = String(page.body['position']);
+      more = page.body['more'] === true;
+    }
+    const started = events.all.filter((e) => e.event.type === 'CallStarted');
+    expect(new Set(rows)).toEqual(new Set(started.map((e) => (e.event.data as { callId: string }).callId)));
+    expect((await get(`/admin/telemetry?table=calls&since=${since}`)).body).toMatchObject({
+      items: [],
+      more: false,
+    });
+    const now = String((await get('/admin/telemetry/state')).body['position']);
+    expect((await get(`/admin/telemetry/state?since=${now}&seconds=0.2`)).body).toEqual({
+      position: now,
+      changed: false,
+    });
+    // Readings are no events that count: the counter does not move on them.
+    await appendDrawn(events, [
+      {
+        ...on(`readings-${WORKER}`, 'DevicesRead'),
+        id: '00000000-0000-7000-8000-00000000aaaa',
+        at: '2026-01-01T00:00:00Z',
+      },
+    ]);
+    expect((await get(`/admin/telemetry/state?since=${now}&seconds=0.2`)).body).toMatchObject({
+      changed: false,
+    });
+    const waiting = get(`/admin/telemetry/state?since=${now}&seconds=30`);
+    await write(on(worker, 'ForeignUseChanged', { bytes: 5 * 134_217_728 }));
+    expect((await waiting).body).toMatchObject({ changed: true });
   });
 
   it('say that the views are away, and answer again when they are back', async () => {

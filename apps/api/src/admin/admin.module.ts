@@ -3,6 +3,7 @@ import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR } from '@nestjs/core';
 import type { EventLog } from '#events/event-log.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { Fleet } from '../fleet/fleet.js';
+import type { LiveHub } from '../live/socket/live-hub.js';
 import { ACCESS_POLICY, type AccessPolicy } from './access/access-policy.js';
 import { AdminGuard } from './access/admin.guard.js';
 import { AccuracyController } from './accuracy/accuracy.controller.js';
@@ -15,6 +16,19 @@ import { DecisionsController } from './decisions/decisions.controller.js';
 import { DecisionsRepository } from './decisions/decisions.repository.js';
 import { EvictionsController } from './evictions/evictions.controller.js';
 import { EvictionsRepository } from './evictions/evictions.repository.js';
+import { CoresController } from './cores/cores.controller.js';
+import { LimitsController } from './limits/limits.controller.js';
+import { PullsController } from './pulls/pulls.controller.js';
+import { PullsRepository } from './pulls/pulls.repository.js';
+import { PullsService } from './pulls/pulls.service.js';
+import { LogController } from './state/log.controller.js';
+import { StorageController, StorageRepository } from './storage/storage.controller.js';
+import { LIVE_HUB, TelemetryController } from './telemetry/telemetry.controller.js';
+import { TelemetryService } from './telemetry/telemetry.service.js';
+import { DailyRepository } from './usage/daily.repository.js';
+import { UsageController } from './usage/usage.controller.js';
+import { UsageRepository } from './usage/usage.repository.js';
+import { INPUT_FOR, type InputFor, VerdictsService } from './verdicts/verdicts.service.js';
 import { ExplainService } from './explain/explain.service.js';
 import { HistoryController } from './history/history.controller.js';
 import { HistoryRepository } from './history/history.repository.js';
@@ -24,6 +38,7 @@ import { KeysService } from './keys/keys.service.js';
 import { ModelsController } from './models/models.controller.js';
 import { ModelsRepository } from './models/models.repository.js';
 import { EvictController, OperatorController } from './operator/operator.controller.js';
+import { OpenapiController } from './openapi/openapi.controller.js';
 import { OPERATOR_PORTS, type OperatorPorts } from './operator/operator-ports.js';
 import { OperatorRepository } from './operator/operator.repository.js';
 import { OperatorService } from './operator/operator.service.js';
@@ -43,7 +58,9 @@ export interface AdminParts {
   readonly log: ProblemLog;
   /** What is folded, and where commands are written. */
   readonly fleet: Fleet;
-  readonly events: Pick<EventLog, 'append'>;
+  readonly events: Pick<EventLog, 'append' | 'readForwards' | 'subscribeAll'>;
+  readonly hub: LiveHub;
+  readonly inputFor: InputFor;
   readonly operator: OperatorPorts;
   /** How long a read with `?wait=` waits for the views at most. */
   readonly waitMostMs?: number;
@@ -55,14 +72,42 @@ const WAIT_MS = 10_000;
 const repositories = [
   AccuracyRepository,
   CallsRepository,
+  DailyRepository,
   DecisionsRepository,
   EvictionsRepository,
   HistoryRepository,
   KeysRepository,
   ModelsRepository,
   OperatorRepository,
+  PullsRepository,
   ResidentsRepository,
+  StorageRepository,
+  UsageRepository,
   WorkersRepository,
+] as const;
+
+/** All routes of management but the queue's, which is the api's own. */
+export const ADMIN_CONTROLLERS = [
+  AccuracyController,
+  CallsController,
+  CoresController,
+  DecisionsController,
+  EvictionsController,
+  HistoryController,
+  KeysController,
+  LimitsController,
+  LogController,
+  ModelsController,
+  OperatorController,
+  EvictController,
+  PullsController,
+  ResidentsController,
+  SettingsController,
+  StorageController,
+  TelemetryController,
+  UsageController,
+  WorkersController,
+  OpenapiController,
 ] as const;
 
 /** What management reads from the views. Errors of the whole application become problem documents here. */
@@ -80,7 +125,12 @@ export class AdminModule {
       { provide: EVENT_LOG, useValue: parts.events },
       { provide: Fleet, useValue: parts.fleet },
       { provide: OPERATOR_PORTS, useValue: parts.operator },
+      { provide: LIVE_HUB, useValue: parts.hub },
+      { provide: INPUT_FOR, useValue: parts.inputFor },
       CommandLog,
+      PullsService,
+      TelemetryService,
+      VerdictsService,
       OperatorService,
       KeysService,
       SettingsService,
@@ -89,20 +139,7 @@ export class AdminModule {
     ];
     return {
       module: AdminModule,
-      controllers: [
-        AccuracyController,
-        CallsController,
-        DecisionsController,
-        EvictionsController,
-        HistoryController,
-        KeysController,
-        ModelsController,
-        OperatorController,
-        EvictController,
-        ResidentsController,
-        SettingsController,
-        WorkersController,
-      ],
+      controllers: [...ADMIN_CONTROLLERS],
       providers,
     };
   }

@@ -15,6 +15,7 @@ import { appendDecision, type DecisionEvent } from '#events/decide-append.js';
 import type { EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from '#placement/contract.js';
+import { noOptions } from '#placement/model-name.js';
 import { placementPlanStillStands } from '#placement/still-stands.js';
 import { chooseWorker, offerOf } from '#placement/workers.js';
 import { derivedId, newId } from '#runtime/ids.js';
@@ -146,6 +147,15 @@ export class Decider {
         (resident.cores ?? resident.contract.cores)?.join() === data.from.join()
       );
     });
+  }
+
+  /** What a decision about a model on a worker would be made from now: for people who ask what would become of it. */
+  async inputFor(worker: WorkerState, model: FoundModel): Promise<PlacementInput> {
+    const { callHistories, terms } = this.#o;
+    const keys = new Set([model.modelKey, ...[...worker.residents.values()].map((r) => r.modelKey)]);
+    await callHistories.refresh([...keys].filter((key) => !callHistories.isFresh(key)));
+    const own = terms.of({ model, options: noOptions }, worker.workerId);
+    return this.#input(worker, model, own, [], { kind: 'operator' });
   }
 
   evaluate(wanted: Wanted, ticket: Ticket, queue: readonly Ticket[]): Evaluation {

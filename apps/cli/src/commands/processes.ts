@@ -100,18 +100,6 @@ export const PROCESSES: readonly Command[] = [
   ),
   program(
     {
-      name: 'pull',
-      usage: 'pull OWNER/REPO[:FILE|:QUANT]',
-      summary: 'fetch a model from Hugging Face',
-      details:
-        'Goes on where it was cut off. HF_TOKEN is used for private models, HF_ENDPOINT names another hub.',
-      group: 'models',
-    },
-    'apps/worker-agent/src/pull/main.js',
-    ['home', 'models', 'config'],
-  ),
-  program(
-    {
       name: 'make-model',
       usage: 'make-model PRESET FILE [--seed N] [--size-mb N] [--context N] [--force]',
       summary: 'write a small real GGUF whose text is known in advance',

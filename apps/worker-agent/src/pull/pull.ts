@@ -15,6 +15,17 @@ export interface PullOptions {
   readonly signal: AbortSignal;
   readonly progress: Progress;
   readonly retryMs?: number;
+  /** Told of each file that was fetched, once it is whole. */
+  readonly onFile?: (file: FetchedFile) => void;
+}
+
+export interface FetchedFile {
+  /** In the repository. */
+  readonly file: string;
+  readonly bytes: number;
+  readonly seconds: number;
+  readonly resumedFromBytes: number;
+  readonly sha256?: string;
 }
 
 export interface Pulled {
@@ -51,6 +62,7 @@ export async function pull(options: PullOptions): Promise<Pulled> {
     for (const { file, target } of targets) {
       const present = (await sizeOf(target)) === file.bytes;
       let resumedFromBytes = 0;
+      const startedMs = performance.now();
       if (!present) {
         const base = done;
         try {
@@ -70,6 +82,15 @@ export async function pull(options: PullOptions): Promise<Pulled> {
           }
           throw unreachable(access, error);
         }
+      }
+      if (!present) {
+        options.onFile?.({
+          file: file.path,
+          bytes: file.bytes,
+          seconds: (performance.now() - startedMs) / 1000,
+          resumedFromBytes,
+          ...(file.sha256 === undefined ? {} : { sha256: file.sha256 }),
+        });
       }
       done += file.bytes;
       progress.at(done, file.path);

@@ -94,6 +94,22 @@ export interface VerdictItem {
   };
 }
 
+/** `GET /admin/cores`. */
+export interface CoresItem {
+  readonly workerId: string;
+  readonly workerName: string;
+  readonly physicalCores: number;
+  readonly limitCores?: number;
+  readonly residents: readonly {
+    readonly residentId: string;
+    readonly modelKey: string;
+    readonly phase: string;
+    readonly threads: number;
+    /** CPU numbers that it is bound to. */
+    readonly cores?: readonly number[];
+  }[];
+}
+
 /** `GET /admin/state?at=POSITION|TIME`: what stood then, folded from the log. */
 export interface StateAt {
   /** Of the last event that counted; absent before the first. */

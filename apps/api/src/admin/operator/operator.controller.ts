@@ -81,6 +81,10 @@ export class EvictController {
     @By() by: string,
     @Headers('idempotency-key') key?: string,
   ): Promise<OperatorAccepted> {
-    return this.#service.request({ action: 'evict', target: id }, by, keyIn(key));
+    return this.#service.request(
+      Object.assign(new RequestAction(), { action: 'evict', target: id }),
+      by,
+      keyIn(key),
+    );
   }
 }

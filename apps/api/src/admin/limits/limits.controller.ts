@@ -1,0 +1,89 @@
+import { Body, Controller, Inject, Param, Patch, UsePipes } from '@nestjs/common';
+import { IsInt, IsString, Length, Min, ValidateIf } from 'class-validator';
+import { BerthFailure, berthError } from '#domain/errors.js';
+import { RAM, workerId } from '#domain/ids.js';
+import type { WireWritten } from '#domain/wire/index.js';
+import type { WorkerState } from '#domain/worker/state.js';
+import { streams } from '#events/streams.js';
+import { Fleet } from '../../fleet/fleet.js';
+import { By } from '../access/admin.guard.js';
+import { CommandLog, expecting } from '../commands/command-log.js';
+import { queryPipe } from '../problem/query-pipe.js';
+
+export class SetLimit {
+  /** A device's id (`ram` among them), or `cores`. */
+  @IsString()
+  @Length(1, 200)
+  resource!: string;
+
+  /** Bytes, or a number of cores; null takes the limit away. */
+  @ValidateIf((asked: SetLimit) => asked.value !== null)
+  @IsInt()
+  @Min(0)
+  value!: number | null;
+}
+
+const TRIES = 5;
+
+/** Limits stand in the worker's stream, so that decisions are guarded by them: none is written over a newer one. */
+@Controller('admin/workers')
+@UsePipes(queryPipe())
+export class LimitsController {
+  readonly #fleet: Fleet;
+  readonly #log: CommandLog;
+
+  constructor(@Inject(Fleet) fleet: Fleet, @Inject(CommandLog) log: CommandLog) {
+    this.#fleet = fleet;
+    this.#log = log;
+  }
+
+  @Patch(':id/limits')
+  async set(@Param('id') id: string, @Body() asked: SetLimit, @By() by: string): Promise<WireWritten> {
+    const worker = workerId(id);
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      await this.#fleet.catchUpWorker(worker);
+      const state = this.#fleet.worker(worker);
+      if (!state) {
+        const message = `There is no worker ${id.slice(0, 200)}. GET /admin/workers lists them.`;
+        throw new BerthFailure(berthError('not_found', message, { param: 'id' }));
+      }
+      const { resource, value } = asked;
+      check(state, resource, value);
+      if ((state.limits.setting.get(resource) ?? null) === value) return { revision: state.revision };
+      const written = await this.#log.append(
+        streams.worker(worker),
+        { type: 'LimitSet', data: { resource, tier: 'setting', value, by } },
+        expecting(state.revision),
+      );
+      if (!written) continue;
+      await this.#fleet.catchUpWorker(worker);
+      return written;
+    }
+    throw new BerthFailure(
+      berthError('conflict', 'Decisions are written for this worker just now. Try again.'),
+    );
+  }
+}
+
+function check(state: WorkerState, resource: string, value: number | null): void {
+  const capacity = capacityOf(state, resource);
+  if (capacity === undefined) {
+    const known = [RAM, ...state.devices.map((d) => d.deviceId), 'cores'];
+    const message = `The worker has no "${resource.slice(0, 200)}". It has ${[...new Set(known)].join(', ')}.`;
+    throw new BerthFailure(berthError('invalid_request', message, { param: 'resource' }));
+  }
+  const parent = Math.min(capacity, state.limits.designation.get(resource) ?? capacity);
+  if (value === null || value <= parent) return;
+  const message = `${value} is more than the ${parent} that the worker was started with for ${resource}. Set at most that.`;
+  throw new BerthFailure(
+    berthError('limit_above_parent', message, { param: 'value', details: { parent, asked: value } }),
+  );
+}
+
+function capacityOf(state: WorkerState, resource: string): number | undefined {
+  if (resource === 'cores') return state.physicalCores;
+  return (
+    state.devices.find((d) => d.deviceId === resource)?.totalBytes ??
+    (resource === RAM ? state.ramBytes : undefined)
+  );
+}

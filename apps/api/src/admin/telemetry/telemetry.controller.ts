@@ -1,0 +1,80 @@
+import { Controller, Get, Inject, Query, Req, UsePipes } from '@nestjs/common';
+import { Type } from 'class-transformer';
+import { IsIn, IsNumber, IsOptional, Matches, Max, Min } from 'class-validator';
+import type { FastifyRequest } from 'fastify';
+import type { LiveHub } from '../../live/socket/live-hub.js';
+import { OptionalText } from '../paging/list-query.dto.js';
+import { queryPipe } from '../problem/query-pipe.js';
+import {
+  TELEMETRY_TABLES,
+  type TelemetryPage,
+  TelemetryService,
+  type TelemetryTable,
+} from './telemetry.service.js';
+
+export const LIVE_HUB = Symbol('live hub');
+
+const POSITION = /^\d{1,20}$/;
+const MOST_WAIT_SECONDS = 120;
+
+export class TelemetryQuery {
+  @IsIn(Object.keys(TELEMETRY_TABLES))
+  table!: TelemetryTable;
+
+  /** The `position` of the answer before; from the beginning of the log when left out. */
+  @IsOptional()
+  @Matches(POSITION)
+  since?: string;
+
+  @Type(() => Number)
+  @IsNumber()
+  @Min(1)
+  @Max(500)
+  limit: number = 100;
+}
+
+export class CounterQuery {
+  /** The `position` of the answer before. */
+  @IsOptional()
+  @Matches(POSITION)
+  since?: string;
+
+  /** Seconds that it may wait for the next event. */
+  @OptionalText(10)
+  @Matches(/^\d{1,3}(\.\d+)?$/)
+  seconds: string = '60';
+}
+
+/** For machines that follow what happens: a counter that moves on events alone, and rows behind a cursor. */
+@Controller('admin/telemetry')
+@UsePipes(queryPipe())
+export class TelemetryController {
+  readonly #hub: LiveHub;
+  readonly #service: TelemetryService;
+
+  constructor(@Inject(LIVE_HUB) hub: LiveHub, @Inject(TelemetryService) service: TelemetryService) {
+    this.#hub = hub;
+    this.#service = service;
+  }
+
+  @Get()
+  rows(@Query() query: TelemetryQuery): Promise<TelemetryPage> {
+    return this.#service.rows(query.table, BigInt(query.since ?? 0), query.limit);
+  }
+
+  /** Answers at once when the counter has moved, else when it does or the time has passed. */
+  @Get('state')
+  async state(
+    @Query() query: CounterQuery,
+    @Req() request: FastifyRequest,
+  ): Promise<{ readonly position: string; readonly changed: boolean }> {
+    const ms = Math.min(MOST_WAIT_SECONDS, Number(query.seconds)) * 1000;
+    await this.#hub.start();
+    const since = query.since === undefined ? undefined : BigInt(query.since);
+    if (since === undefined) return { position: this.#hub.position.toString(), changed: true };
+    const left = new AbortController();
+    request.raw.once('close', () => left.abort());
+    const changed = await this.#hub.waitPast(since, ms, left.signal);
+    return { position: this.#hub.position.toString(), changed };
+  }
+}
