@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { decisionId, modelKey } from '#domain/ids.js';
+import { decisionId, modelKey, RAM } from '#domain/ids.js';
 import { GIB, MIB } from '#domain/units.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import { streams } from '#events/streams.js';
@@ -146,7 +146,15 @@ describe('the worker agent', () => {
     process.kill(pid, 'SIGKILL');
     await waitFor('the engine is gone', 5000, () => !isAlive(pid));
     await stand.startAgent();
-    await stand.until('ResidentAdopted', (e) => e.residentId === kept.residentId);
+    const adopted = await stand.until('ResidentAdopted', (e) => e.residentId === kept.residentId);
+    const { measured } = await stand.ready(kept);
+    expect(adopted.measured).toMatchObject({ contextTokens: measured.contextTokens, slots: measured.slots });
+    expect(adopted.measured?.byDevice[0]).toMatchObject({
+      deviceId: RAM,
+      weightsBytes: measured.byDevice[0]?.weightsBytes,
+      kvBytes: measured.byDevice[0]?.kvBytes,
+    });
+    expect(adopted.measured?.hostAnonymousBytes).toBeGreaterThan(0);
     await stand.until('ResidentFoundGone', (e) => e.residentId === lost.residentId);
     expect(isAlive(await pidOf(kept))).toBe(true);
     // It is watched like one of its own.

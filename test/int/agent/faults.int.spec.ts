@@ -93,6 +93,20 @@ describe('an agent that meets with faults', () => {
     }
   });
 
+  it('stops at its own end also what an api never lets go of, as one eviction', async () => {
+    const busy = await loaded('quay/a');
+    const api = await new ScriptedApi(stand.log).start();
+    try {
+      await stand.endAgent();
+      expect(isAlive(busy.pid)).toBe(false);
+      const life = await stand.lifeOf(busy);
+      expect(life.slice(-2)).toEqual(['EvictionStarted', 'ResidentEvicted']);
+    } finally {
+      await api.stop();
+      await stand.startAgent();
+    }
+  });
+
   it('tells an engine that is killed while it loads as a failed load', async () => {
     const placed = await stand.decide('quay/big', { contextTokens: 4096 });
     process.kill((await stand.started(placed)).pid, 'SIGKILL');

@@ -56,6 +56,15 @@ describe('a resident', () => {
     ]);
   });
 
+  it('shows what an agent that adopts it measured anew', async () => {
+    const { measured } = SAMPLES.ResidentReady;
+    const story = placed()
+      .then('LoadStarted')
+      .then('ResidentReady')
+      .then('ResidentAdopted', { pid: 7, measured: { ...measured, hostAnonymousBytes: 99 } });
+    expect(await story.rows('residents')).toMatchObject([{ pid: 7, host_anonymous_bytes: 99 }]);
+  });
+
   it('ends once: the second end changes nothing', async () => {
     const story = placed()
       .then('LoadStarted')

@@ -1,3 +1,4 @@
+import type { MeasuredMemory } from '#domain/events/worker-events.js';
 import type { Row } from '../rows/row-set.js';
 import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, secondsBetween } from './handler.js';
@@ -40,6 +41,17 @@ const loadStarted: Handler<'LoadStarted'> = {
   },
 };
 
+const memoryOf = (measured: MeasuredMemory) => ({
+  context_tokens: measured.contextTokens,
+  slots: measured.slots,
+  measured_memory: measured.byDevice.map((d) => ({
+    deviceId: d.deviceId,
+    bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
+  })),
+  host_anonymous_bytes: measured.hostAnonymousBytes,
+  host_resident_bytes: measured.hostResidentBytes,
+});
+
 const ready: Handler<'ResidentReady'> = {
   touches,
   apply: (views, recorded) => {
@@ -51,14 +63,7 @@ const ready: Handler<'ResidentReady'> = {
       ...row,
       phase: 'ready',
       kind,
-      context_tokens: measured.contextTokens,
-      slots: measured.slots,
-      measured_memory: measured.byDevice.map((d) => ({
-        deviceId: d.deviceId,
-        bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
-      })),
-      host_anonymous_bytes: measured.hostAnonymousBytes,
-      host_resident_bytes: measured.hostResidentBytes,
+      ...memoryOf(measured),
       computes_on: [...computesOn],
       staged_at: stagedAt,
       loaded_at: loadedAt,
@@ -113,8 +118,12 @@ const live = (views: Views, residentId: string, change: Partial<Row<'residents'>
 
 const adopted: Handler<'ResidentAdopted'> = {
   touches,
-  apply: (views, { event, metadata }) =>
-    live(views, event.data.residentId, { pid: event.data.pid, adopted_at: metadata.at }),
+  apply: (views, { event: { data }, metadata }) =>
+    live(views, data.residentId, {
+      pid: data.pid,
+      adopted_at: metadata.at,
+      ...(data.measured === undefined ? {} : memoryOf(data.measured)),
+    }),
 };
 
 const grown: Handler<'ContextGrown'> = {

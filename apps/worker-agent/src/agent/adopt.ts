@@ -1,6 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ResidentId } from '#domain/ids.js';
+import type { MeasuredMemory } from '#domain/events/worker-events.js';
+import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import { bootId } from '#runtime/process-info.js';
@@ -67,9 +68,17 @@ async function adoptOne(
   const decision = state.openDecisions.get(resident.decisionId);
   const stillLoads = resident.phase === 'loading' && decision !== undefined;
   o.loader.adoptEngine(engine, stillLoads);
+  const measured = resident.phase === 'ready' ? await measuredAnew(engine, resident, o.log) : undefined;
   await o.facts.worker(
     newId(),
-    { type: 'ResidentAdopted', data: { residentId: resident.residentId, pid: engine.pid } },
+    {
+      type: 'ResidentAdopted',
+      data: {
+        residentId: resident.residentId,
+        pid: engine.pid,
+        ...(measured === undefined ? {} : { measured }),
+      },
+    },
     whyOfResident(resident, resident.decisionId),
   );
   if (!stillLoads) return;
@@ -82,6 +91,35 @@ async function adoptOne(
       'a load begun by an earlier agent could not be finished',
     );
   });
+}
+
+/**
+ * What it holds now: it may have grown while nobody looked. What its process takes of an accelerator beside its buffers
+ * only a driver tells, a moment later: there it counts as it was measured before.
+ */
+async function measuredAnew(
+  engine: RunningEngine,
+  resident: Resident,
+  log: Logger,
+): Promise<MeasuredMemory | undefined> {
+  try {
+    const measured = await engine.measure();
+    const before = (id: DeviceId) => resident.measured?.byDevice.find(({ deviceId }) => deviceId === id);
+    return {
+      ...measured,
+      byDevice: measured.byDevice.map((device) =>
+        device.deviceId === RAM
+          ? device
+          : { ...device, processBytes: before(device.deviceId)?.processBytes ?? device.processBytes },
+      ),
+    };
+  } catch (error) {
+    log.warn(
+      { residentId: resident.residentId, reason: String(error) },
+      'an adopted engine could not be measured anew: it counts as it was measured before',
+    );
+    return undefined;
+  }
 }
 
 /**

@@ -77,7 +77,8 @@ export class Evictor {
     let freed: Awaited<ReturnType<FreedMemory['around']>> | undefined;
     if (engine) {
       const drained = await this.#drained(id, since, started + options.deadlineMs);
-      if (!drained) {
+      // At its own end the agent waits for calls no longer: what is still busy is stopped, and that is its end.
+      if (!drained && reason !== 'shutdown') {
         const holders = this.#line.waitingFor(id, since).length;
         const message =
           holders > 0
@@ -91,7 +92,9 @@ export class Evictor {
         return false;
       }
       try {
-        freed = await this.#freed.around(resident, engine.pid, () => this.#engines.stop(id));
+        // The next agent reads anew what is free.
+        if (reason === 'shutdown') await this.#engines.stop(id);
+        else freed = await this.#freed.around(resident, engine.pid, () => this.#engines.stop(id));
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         this.#log.error({ residentId: id, reason: message }, 'an engine would not stop');

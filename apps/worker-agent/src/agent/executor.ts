@@ -8,7 +8,7 @@ import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { CoreBinder } from './bind.js';
 import type { RunningEngines } from './engines.js';
-import { heldBytes, type Evictor } from './evict.js';
+import type { Evictor } from './evict.js';
 import type { FactWriter, Why } from './facts.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
 import { needByDevice, needWithShared, readRoom, tooSmall } from './room.js';
@@ -172,7 +172,13 @@ export class Executor {
       await Promise.all(
         [...this.#state.residents.values()]
           .filter((resident) => resident.phase === 'ready')
-          .map((resident) => this.#evictAtTheEnd(resident, shutdownId)),
+          .map((resident) =>
+            this.#o.evictor.evict(resident, {
+              reason: 'shutdown',
+              why: whyOfResident(resident, shutdownId),
+              deadlineMs: SHUTDOWN_DRAIN_MS,
+            }),
+          ),
       );
     } catch (error) {
       this.#o.log.warn(
@@ -182,33 +188,6 @@ export class Executor {
     } finally {
       await Promise.all(this.#o.engines.all().map((engine) => this.#o.engines.stop(engine.residentId)));
     }
-  }
-
-  /** A shutdown does not wait for calls for ever: what is still busy is stopped and said. */
-  async #evictAtTheEnd(resident: Resident, shutdownId: string): Promise<void> {
-    const why = whyOfResident(resident, shutdownId);
-    const evicted = await this.#o.evictor.evict(resident, {
-      reason: 'shutdown',
-      why,
-      deadlineMs: SHUTDOWN_DRAIN_MS,
-    });
-    if (evicted) return;
-    const { residentId } = resident;
-    await this.#o.engines.stop(residentId);
-    if (!this.#o.engines.claimEnd(residentId)) return;
-    await this.#o.facts.worker(
-      derivedId('ResidentEvicted', residentId),
-      {
-        type: 'ResidentEvicted',
-        data: {
-          residentId,
-          reason: 'shutdown',
-          freed: heldBytes(resident),
-          seconds: SHUTDOWN_DRAIN_MS / 1000,
-        },
-      },
-      why,
-    );
   }
 
   #reconcile(): void {

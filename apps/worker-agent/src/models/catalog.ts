@@ -180,7 +180,7 @@ class DiskCatalog implements Catalog {
     let found = await this.scanned();
     // A marker that was put right is read again, so that the log is told once.
     if (await this.putMarkersRight(found.scan.models, found.roots)) found = await this.scanned();
-    const { models, folders, cutRoots } = found.scan;
+    const { models, folders, stamps, cutRoots } = found.scan;
     if (this.stopped) return;
     await this.headers.save().catch((error: unknown) => {
       this.options.logger.warn(
@@ -205,7 +205,7 @@ class DiskCatalog implements Catalog {
     const sidecars = this.sidecars === undefined ? [] : [this.sidecars];
     const added = this.watch.set([...folders, ...sidecars]);
     this.unsettled = unsettled;
-    this.weights = await weightFilesOf([...next.values()]);
+    this.weights = weightFilesOf([...next.values()], stamps);
     await this.hasher.want(this.weights);
     const written = await this.write(unsettled);
     if (!written) this.later(RETRY_MS);

@@ -102,7 +102,7 @@ export class DescribingReader {
     return new Described(new Set(small.map(({ name }) => name)), objects, texts);
   }
 
-  keepOnly(files: ReadonlySet<string>): void {
+  keepOnly(files: { has(file: string): boolean }): void {
     for (const file of this.known.keys()) if (!files.has(file)) this.known.delete(file);
   }
 

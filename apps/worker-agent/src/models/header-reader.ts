@@ -57,7 +57,7 @@ export class HeaderReader {
   }
 
   /** Forgets files that are not among these. */
-  keepOnly(files: ReadonlySet<string>): void {
+  keepOnly(files: { has(file: string): boolean }): void {
     for (const file of this.known?.keys() ?? []) {
       if (files.has(file)) continue;
       this.known?.delete(file);

@@ -3,6 +3,7 @@ import { modelKey } from '#domain/ids.js';
 import { assemble, type ScannedModel } from './assemble.js';
 import { isBase, type LooseAttachment } from './attachments.js';
 import { DescribingReader } from './describing.js';
+import type { FileStamp } from './file-facts.js';
 import { isGguf, isSafetensors } from './file-names.js';
 import { HeaderReader } from './header-reader.js';
 import { readSidecars } from './marker-files.js';
@@ -19,6 +20,8 @@ export interface Scan {
   readonly models: readonly ScannedModel[];
   /** Every folder that was looked into: a change shows in one of them. */
   readonly folders: readonly string[];
+  /** Every file of the models that were found, as it was then; by its absolute path. */
+  readonly stamps: ReadonlyMap<string, FileStamp>;
   /** Roots that hold more folders than a scan opens; the rest of them was not seen. */
   readonly cutRoots: readonly string[];
 }
@@ -62,14 +65,14 @@ export async function scan(
     if (budget.cut) cutRoots.push(root.path);
   }
 
-  const seen = new Set<string>();
+  const seen = new Map<string, FileStamp>();
   const models: ScannedModel[] = [];
   const loose: { readonly folder: ModelFolder; readonly adapter: LooseAttachment }[] = [];
   const beside = await readSidecars(sidecars);
   // Asked together: the readers take as many at once as a disk answers.
   const contents = await Promise.all(
     [...found.values()].map(async (folder) => {
-      for (const file of folder.files) seen.add(file.absolute);
+      for (const file of folder.files) seen.set(file.absolute, file);
       const [gguf, safetensors, described] = await Promise.all([
         readAll(headers, folder, 'gguf'),
         readAll(headers, folder, 'safetensors'),
@@ -93,6 +96,7 @@ export async function scan(
   return {
     models: [...attached].sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1)),
     folders,
+    stamps: seen,
     cutRoots,
   };
 }

@@ -342,7 +342,15 @@ export type WorkerEvent =
         readonly logTail: string;
       }
     >
-  | EventOf<'ResidentAdopted', { readonly residentId: ResidentId; readonly pid: number }>
+  | EventOf<
+      'ResidentAdopted',
+      {
+        readonly residentId: ResidentId;
+        readonly pid: number;
+        /** As measured anew by the agent that adopts it; absent while it loads, or when it does not say. */
+        readonly measured?: MeasuredMemory;
+      }
+    >
   | EventOf<'ResidentFoundGone', { readonly residentId: ResidentId; readonly pid: number }>
   | EventOf<
       'ContextGrown',

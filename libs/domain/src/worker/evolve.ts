@@ -201,7 +201,10 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
     case 'ResidentAdopted':
       return {
         ...state,
-        residents: change(state.residents, event.data.residentId, (r) => ({ ...r, pid: event.data.pid })),
+        residents: change(state.residents, event.data.residentId, (r) => {
+          const { pid, measured } = event.data;
+          return { ...r, pid, ...(measured === undefined || r.phase !== 'ready' ? {} : { measured }) };
+        }),
       };
     case 'ContextGrown':
       return state;

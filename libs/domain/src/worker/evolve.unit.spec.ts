@@ -65,6 +65,16 @@ describe('the fold of a worker', () => {
     expect(phases(fold(both))).toEqual({ a: 'ready', c: 'ready, leaving' });
   });
 
+  it('takes the figures of an adopted engine that was measured anew, and keeps the old ones without', () => {
+    const adopted = { residentId: residentId('r-a'), pid: 7 };
+    const log = ready('a').add({ type: 'ResidentAdopted', data: adopted });
+    const { measured } = aReady('a');
+    expect(fold(log).residents.get(adopted.residentId)).toMatchObject({ pid: 7, measured });
+    const grown = { ...measured, hostAnonymousBytes: measured.hostAnonymousBytes + 1000 };
+    log.add({ type: 'ResidentAdopted', data: { ...adopted, measured: grown } });
+    expect(fold(log).residents.get(adopted.residentId)?.measured).toEqual(grown);
+  });
+
   it('lets a resident stay after a failed eviction', () => {
     const log = ready('a')
       .add({ type: 'EvictionStarted', data: { residentId: residentId('r-a'), reason: 'operator' } })
