@@ -51,14 +51,15 @@ export class EvictionField {
   constructor(candidates: readonly EvictionCandidate[]) {
     this.candidates = candidates;
     const lists = new Map<DeviceId, EvictionCandidate[]>();
-    for (const candidate of candidates) {
-      for (const [deviceId, bytes] of candidate.frees) {
-        if (bytes <= 0) continue;
-        const list = lists.get(deviceId);
-        if (list) list.push(candidate);
-        else lists.set(deviceId, [candidate]);
-      }
-    }
+    let candidate: EvictionCandidate;
+    // One function for all of them: entries of a map are objects, and this is done for every decision.
+    const add = (bytes: number, deviceId: DeviceId): void => {
+      if (bytes <= 0) return;
+      const list = lists.get(deviceId);
+      if (list) list.push(candidate);
+      else lists.set(deviceId, [candidate]);
+    };
+    for (candidate of candidates) candidate.frees.forEach(add);
     for (const [deviceId, list] of lists) {
       let bytes = 0;
       let anyUnknown = false;

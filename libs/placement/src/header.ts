@@ -27,7 +27,7 @@ export type PricedPlan = Pick<
   | 'flashAttention'
 > & {
   /** Blocks on each device, in the order of `devices`; absent: as even as can be. */
-  readonly blocksByDevice?: readonly number[];
+  readonly blocksByDevice?: readonly number[] | undefined;
 };
 
 /** Columns of a priced plan: each device has these four figures, RAM first, then the plan's devices in their order. */

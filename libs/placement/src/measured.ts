@@ -23,6 +23,11 @@ function byArtifact<F extends Measured | Projected>(
   return groups;
 }
 
+/** Whether anything was measured or projected of an artifact. */
+export const hasFactsOf = (history: PairHistory, artifact: string): boolean =>
+  (history.measured.size > 0 && measuredByArtifact(history).has(artifact)) ||
+  (history.projected.size > 0 && projectedByArtifact(history).has(artifact));
+
 /** The measurement of this very class. */
 export const measuredOf = (history: PairHistory, plan: PlacementClass): Measured | undefined =>
   history.measured.size === 0

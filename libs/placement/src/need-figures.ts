@@ -1,11 +1,12 @@
 import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
-import type { NeedTerm } from '#domain/placement-terms.js';
+import type { NeedTerm, PlacementClass } from '#domain/placement-terms.js';
 import { Amounts } from './amounts.js';
 import { COMPUTE, figureOf, type HeaderTable, KV, priceFromHeader, STATE, WEIGHTS } from './header.js';
 import type { Measured } from './measured.js';
 import { memo } from './memo.js';
 import type { Need, NeedQuestion } from './need-question.js';
+import type { ProcessFigures } from './process-figures.js';
 import {
   allOf,
   attachedOn,
@@ -74,13 +75,11 @@ export class HeaderFigures implements Need {
   }
 
   get bytes(): Amounts {
-    const { plan, order } = this.#question;
-    return this.#sums(sumOfRow, priceFromHeader(this.#geometry, plan, order));
+    return this.#sums(false);
   }
 
   get exactBytes(): Amounts {
-    const { plan, order } = this.#question;
-    return this.#sums(exactOfRow, priceFromHeader(this.#geometry, plan, order));
+    return this.#sums(true);
   }
 
   get weightsBytes(): number {
@@ -95,22 +94,16 @@ export class HeaderFigures implements Need {
     return headerParts(this.#geometry, this.#question).flatMap(termsOf);
   }
 
-  #sums(of: typeof sumOfRow, table: HeaderTable): Amounts {
-    const { devices } = this.#question.plan;
-    const ram = this.#sum(of, table, 0);
-    if (devices.length === 1) return new Amounts(ramFirst(devices), [ram, this.#sum(of, table, 1)]);
+  #sums(exact: boolean): Amounts {
+    const question = this.#question;
+    const { devices } = question.plan;
+    const table = priceFromHeader(this.#geometry, question.plan, question.order);
+    const ram = priceOfRow(table, 0, exact, question);
+    if (devices.length === 1)
+      return new Amounts(ramFirst(devices), [ram, priceOfRow(table, 1, exact, question)]);
     const bytes = [ram];
-    for (let row = 1; row <= devices.length; row++) bytes.push(this.#sum(of, table, row));
+    for (let row = 1; row <= devices.length; row++) bytes.push(priceOfRow(table, row, exact, question));
     return new Amounts(ramFirst(devices), bytes);
-  }
-
-  #sum(of: typeof sumOfRow, table: HeaderTable, row: number): number {
-    const { plan, process } = this.#question;
-    const deviceId = plan.devices[row - 1] ?? RAM;
-    // What a process takes is measured or unknown: never an estimate.
-    const ofProcess = whole(process.of(deviceId, plan.engineBuild)?.bytes);
-    const attached = deviceId === placeOfAttachments(this.#question) ? attachedOn(this.#question) : 0;
-    return of(table, row, ofProcess) + attached;
   }
 }
 
@@ -125,6 +118,25 @@ const exactOfRow = (table: HeaderTable, row: number, process: number): number =>
 
 const sumOfRow = (table: HeaderTable, row: number, process: number): number =>
   exactOfRow(table, row, process) + whole(figureOf(table, row, COMPUTE));
+
+/** What one device is charged by the header: without estimates where an engine can still be asked. */
+export function priceOfRow(
+  table: HeaderTable,
+  row: number,
+  exact: boolean,
+  question: {
+    readonly plan: Pick<PlacementClass, 'devices' | 'gpuLayers' | 'engineBuild'>;
+    readonly process: ProcessFigures;
+    readonly attachments?: NeedQuestion['attachments'] | undefined;
+  },
+): number {
+  const { plan, process } = question;
+  const deviceId = plan.devices[row - 1] ?? RAM;
+  // What a process takes is measured or unknown: never an estimate.
+  const ofProcess = whole(process.of(deviceId, plan.engineBuild)?.bytes);
+  const attached = deviceId === placeOfAttachments(question) ? attachedOn(question) : 0;
+  return (exact ? exactOfRow(table, row, ofProcess) : sumOfRow(table, row, ofProcess)) + attached;
+}
 
 /** Measured of another class, and moved by what the header says the two plans differ by. */
 export class MovedFigures implements Need {

@@ -214,10 +214,17 @@ export function headerParts(geometry: Geometry, question: NeedQuestion): readonl
 }
 
 /** They lie on the first card of the plan, where its layers are; without a card in RAM. */
-export const placeOfAttachments = ({ plan }: NeedQuestion): DeviceId =>
-  (plan.gpuLayers === 0 ? undefined : plan.devices[0]) ?? RAM;
+export const placeOfAttachments = ({
+  plan,
+}: {
+  readonly plan: Pick<PlacementClass, 'devices' | 'gpuLayers'>;
+}): DeviceId => (plan.gpuLayers === 0 ? undefined : plan.devices[0]) ?? RAM;
 
-export function attachedOn({ attachments }: NeedQuestion): number {
+export function attachedOn({
+  attachments,
+}: {
+  readonly attachments?: NeedQuestion['attachments'] | undefined;
+}): number {
   let bytes = 0;
   if (attachments) for (const attachment of attachments) bytes += whole(attachmentBytes(attachment));
   return bytes;

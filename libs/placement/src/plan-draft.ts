@@ -12,11 +12,14 @@ import type { CoreClaim } from './cores.js';
 import { DEFAULT_MICRO_BATCH } from './kv.js';
 import { attachmentsOf, offloadOrderOf, type Shape } from './ladder.js';
 import type { Layout } from './layout.js';
-import { type Need, needOf } from './need.js';
+import { priceFromHeader } from './header.js';
+import { hasFactsOf } from './measured.js';
+import { type Need, needOf, type NeedQuestion } from './need.js';
+import { priceOfRow } from './need-figures.js';
 import type { Plan } from './plan.js';
 import { SharedAmounts, sharingRam } from './shared-memory.js';
 import type { Snapshot } from './snapshot.js';
-import { cannotProject } from './unprojectable.js';
+import { cannotProject, NOTHING_PROJECTS } from './unprojectable.js';
 
 export type Claim = Extract<CoreClaim, { ok: true }>;
 
@@ -24,12 +27,24 @@ const buildOf = memo((engine: { readonly kind: EngineKind; readonly build: strin
   engineBuildOf(engine),
 );
 
+/** What is priced, with the layers that are tried at the moment. */
+interface Trial extends Pick<NeedQuestion, 'process' | 'attachments'> {
+  readonly plan: Omit<PlacementClass, 'contextTokens' | 'gpuLayers' | 'cpuMoeLayers' | 'blocksByDevice'> & {
+    contextTokens: number;
+    gpuLayers: number;
+    cpuMoeLayers: number;
+    blocksByDevice?: readonly number[] | undefined;
+  };
+}
+
 /** A plan whose layers are not laid out yet: priced at the layouts that are tried, the last of which is kept. */
 export class Draft {
   readonly #snapshot: Snapshot;
   readonly #shape: Shape;
   readonly #claim: Claim;
   #contextTokens = 0;
+  #measured: boolean | undefined;
+  #trial: Trial | undefined;
   #last: DraftedPlan | undefined;
 
   constructor(snapshot: Snapshot, shape: Shape, claim: Claim) {
@@ -45,9 +60,35 @@ export class Draft {
     return this;
   }
 
-  /** Bytes that a layout would take on a device. */
+  /** Bytes that a layout would take on a device. A search asks for many, and keeps one. */
   price(layout: Layout, deviceId: DeviceId): number {
-    return this.plan(layout).asked.get(deviceId) ?? 0;
+    const { geometry } = this.#shape.artifact;
+    if (!geometry || this.#wasMeasured()) return this.plan(layout).asked.get(deviceId) ?? 0;
+    const { engine, devices } = this.#shape;
+    const { input, process } = this.#snapshot;
+    const question = (this.#trial ??= {
+      plan: { ...this.#class(layout) },
+      process,
+      attachments: attachmentsOf(input.model, engine),
+    });
+    const { plan } = question;
+    plan.contextTokens = this.#contextTokens;
+    plan.gpuLayers = layout.gpuLayers;
+    plan.cpuMoeLayers = layout.cpuMoeLayers;
+    plan.blocksByDevice = layout.blocksByDevice;
+    const table = priceFromHeader(geometry, plan, offloadOrderOf(engine));
+    const asksEngine = input.unprojectable !== NOTHING_PROJECTS;
+    return priceOfRow(table, devices.indexOf(deviceId) + 1, asksEngine, question);
+  }
+
+  /** Whether its price may come from a measurement, a projection or an engine's silence, and not from the header alone. */
+  #wasMeasured(): boolean {
+    if (this.#measured === undefined) {
+      const { history, unprojectable } = this.#snapshot.input;
+      const { label } = this.#shape.artifact;
+      this.#measured = unprojectable.size > 0 || hasFactsOf(history, label);
+    }
+    return this.#measured;
   }
 
   plan(layout: Layout): DraftedPlan {

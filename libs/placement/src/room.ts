@@ -182,16 +182,18 @@ const usedByDevice = lastOfWorker(itself, (worker): ReadonlyMap<DeviceId, Used> 
     }
     return place;
   };
-  for (const resident of worker.residents.values()) {
+  let resident: Resident;
+  const add = (bytes: number, deviceId: DeviceId): void => {
+    const ready = resident.phase === 'ready';
+    const still = ready ? bytes : Math.max(0, bytes - creditOf(worker, resident, deviceId, charges));
+    const at = 2 * placeOf(deviceId) + (ready ? 0 : 1);
+    sums[at] = (sums[at] ?? 0) + still;
+  };
+  for (resident of worker.residents.values()) {
     const charge = charges.get(resident.residentId);
     if (!charge) continue;
     for (const deviceId of charge.unknownOn) unknown.add(placeOf(deviceId));
-    const ready = resident.phase === 'ready';
-    for (const [deviceId, bytes] of charge.bytes) {
-      const still = ready ? bytes : Math.max(0, bytes - creditOf(worker, resident, deviceId, charges));
-      const at = 2 * placeOf(deviceId) + (ready ? 0 : 1);
-      sums[at] = (sums[at] ?? 0) + still;
-    }
+    charge.bytes.forEach(add);
   }
   const used = new Map<DeviceId, Used>();
   for (const [deviceId, place] of places)
