@@ -166,8 +166,13 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     admission,
     recorder,
     engines,
-    resolver: new Resolver(() => fleet.models, fleet.settings),
+    resolver: new Resolver(
+      () => fleet.models,
+      fleet.settings,
+      (worker) => fleet.worker(worker)?.name,
+    ),
     progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
+    bytesPerToken: (model) => histories.bytesPerToken(model),
     unloadSoon: (model, call) => {
       for (const { resident } of fleet.residentsOf(model))
         activity.unloadSoon(resident.residentId, resident.modelKey, call);

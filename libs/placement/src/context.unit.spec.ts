@@ -50,7 +50,7 @@ describe('contexts', () => {
     expect(chooseContext({ ...question, trainedTokens: 65_536 })).toEqual([8192, 6144, 4096]);
     expect(chooseContext({ ...question, trainedTokens: 2048 })).toEqual([2048]);
   });
-  it('beyond a refused window are barred while no device has more room than it had then', () => {
+  it('beyond a refused window are barred while no device has more room and the limits are as they were', () => {
     const refused: BarredWindow = {
       contextTokens: 8192,
       reason: 'no memory',
@@ -69,5 +69,9 @@ describe('contexts', () => {
     expect(isBarred(refused, 8192, room(101))).toBe(false);
     expect(isBarred(refused, 8192, room(undefined))).toBe(true);
     expect(isBarred(undefined, 8192, room(100))).toBe(false);
+    const limitBytes = room(100)[0]?.limitBytes ?? 0;
+    const under = (bytes: number) => ({ ...refused, limits: [{ deviceId: RAM, bytes }] });
+    expect(isBarred(under(limitBytes), 8192, room(100))).toBe(true);
+    expect(isBarred(under(limitBytes - 1), 8192, room(100))).toBe(false);
   });
 });

@@ -14,6 +14,7 @@ import {
   history,
   input,
   isoBefore,
+  LLAMA_SERVER,
   measuredHistory,
   model,
   NOW_MS,
@@ -493,6 +494,16 @@ describe('a plan that failed before', () => {
     const outcome = decide(input(B, { worker: failedWith('bad-artifact', 5) }));
     expect(outcome).toMatchObject({ kind: 'refused', error: { code: 'bad_artifact' } });
     expect(outcome).not.toHaveProperty('error.retryAfterSeconds');
+  });
+
+  it('ends the engine for the artifact when the two do not go together, and another engine serves', () => {
+    const failed = failedWith('incompatible-engine', 5);
+    expect(decide(input(B, { worker: failed }))).toMatchObject({
+      kind: 'refused',
+      error: { code: 'incompatible_engine' },
+    });
+    const other = { ...failed, engines: [LLAMA_SERVER] };
+    expect(decidedOf(decide(input(B, { worker: other }))).contract.engine.kind).toBe('llama-server');
   });
 
   it('lets another artifact of the model go on', () => {

@@ -9,6 +9,8 @@ export interface CallOptions {
   readonly settings: SettingsPatch;
   /** `@quant=LABEL`: the artifact that must serve. */
   readonly artifact?: string;
+  /** The worker that must serve, by its id or name. */
+  readonly worker?: string;
   /** `@fit`: the ladder from the top, without the pair's pins. */
   readonly fit: boolean;
 }

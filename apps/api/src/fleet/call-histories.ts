@@ -1,4 +1,10 @@
-import { evolveCalls, foldCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import {
+  bytesPerToken,
+  type CallHistory,
+  evolveCalls,
+  foldCalls,
+  initialCalls,
+} from '#domain/calls/call-history.js';
 import type { CallEvent } from '#domain/events/index.js';
 import type { ModelKey } from '#domain/ids.js';
 import type { EventLog } from '#events/event-log.js';
@@ -10,7 +16,12 @@ const READ_BACK_EVENTS = 128;
 const FRESH_MS = 30_000;
 const KEPT_OWN = 128;
 
+/** How long an estimate stands. */
+const ESTIMATE_MS = 1000;
+
 interface Known {
+  bytesPerToken: number | undefined;
+  estimatedAtMs: number;
   history: CallHistory;
   readAtMs: number;
   /** Own facts since then, not yet in `history`. */
@@ -50,6 +61,19 @@ export class CallHistories {
     return known.history;
   }
 
+  /** As of a moment ago: every call asks, and it moves slowly. */
+  bytesPerToken(key: ModelKey): number | undefined {
+    const known = this.#known.get(key);
+    if (!known) return undefined;
+    const now = this.#now();
+    if (now - known.estimatedAtMs > ESTIMATE_MS) {
+      this.#settle(known);
+      known.bytesPerToken = bytesPerToken(known.history);
+      known.estimatedAtMs = now;
+    }
+    return known.bytesPerToken;
+  }
+
   /** Whether it was ever read: an old history is still a history. */
   isKnown(key: ModelKey): boolean {
     return this.#known.has(key);
@@ -80,7 +104,8 @@ export class CallHistories {
       for (const recorded of [...newestFirst].reverse()) history = evolveCalls(history, recorded);
       const read = new Set(newestFirst.map(({ event }) => nameOf(event)));
       const pending = noted.filter((event) => !read.has(nameOf(event)));
-      this.#known.set(key, { history, readAtMs: this.#now(), pending });
+      const estimates = { bytesPerToken: undefined, estimatedAtMs: 0 };
+      this.#known.set(key, { history, readAtMs: this.#now(), pending, ...estimates });
     } finally {
       if (this.#notedMeanwhile.get(key) === noted) this.#notedMeanwhile.delete(key);
     }

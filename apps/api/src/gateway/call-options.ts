@@ -8,7 +8,7 @@ import type { Caller } from '../access/access.js';
 const CALL_KNOBS = Object.entries(KNOBS).flatMap(([name, { call }]) => (call ? [name] : []));
 
 /** Beside the knobs: what the name of a model can say as well. */
-const OTHERS = ['quant', 'fit'];
+const OTHERS = ['quant', 'fit', 'worker'];
 
 /**
  * Lays `berth: {…}` of a body over the options in the model's name.
@@ -21,7 +21,7 @@ export function withBodyOptions(
 ): Result<CallOptions> {
   if (given === undefined) return ok(named);
   const patch: Record<string, unknown> = {};
-  let { artifact, fit } = named;
+  let { artifact, fit, worker } = named;
   for (const [key, value] of Object.entries(given)) {
     const knob = isKnob(key) ? KNOBS[key] : undefined;
     if (knob?.call === 'admin' && rights !== 'admin') {
@@ -35,10 +35,12 @@ export function withBodyOptions(
       artifact = value;
     } else if (key === 'fit' && typeof value === 'boolean') {
       fit = value;
+    } else if (key === 'worker' && typeof value === 'string' && value !== '') {
+      worker = value;
     } else if (OTHERS.includes(key)) {
       return err(
         bad(
-          `"berth.${key}" must be ${key === 'fit' ? 'true or false' : 'an artifact label'}.`,
+          `"berth.${key}" must be ${key === 'fit' ? 'true or false' : key === 'worker' ? 'the name or the id of a worker' : 'an artifact label'}.`,
           `berth.${key}`,
         ),
       );
@@ -48,7 +50,12 @@ export function withBodyOptions(
     }
   }
   const settings: SettingsPatch = { ...named.settings, ...patch };
-  return ok({ settings, fit, ...(artifact === undefined ? {} : { artifact }) });
+  return ok({
+    settings,
+    fit,
+    ...(artifact === undefined ? {} : { artifact }),
+    ...(worker === undefined ? {} : { worker }),
+  });
 }
 
 const bad = (message: string, param: string) => berthError('invalid_request', message, { param });

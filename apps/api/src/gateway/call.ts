@@ -29,6 +29,8 @@ export interface CallDeps extends ServingDeps {
   readonly recorder: Recorder;
   readonly resolver: Resolver;
   readonly progress: (view: TicketView) => number | undefined;
+  /** Bytes of text that make a token of the model, as its last calls had it; undefined before any. */
+  readonly bytesPerToken: (model: ModelKey) => number | undefined;
   /** Residents of the model go as soon as no call is on them. */
   readonly unloadSoon: (model: ModelKey, call: CallId) => void;
   readonly groupKey: string;
@@ -152,6 +154,7 @@ export class ServedCall {
     const idleUnloadSeconds = resolved?.options.settings.idleUnloadSeconds;
     if (this.#caller.keyId !== undefined) start.keyId = this.#caller.keyId;
     if (maxTokens !== undefined) start.maxTokens = maxTokens;
+    if (body.pictures > 0) start.pictures = true;
     if (idleUnloadSeconds !== undefined) start.idleUnloadSeconds = idleUnloadSeconds;
     if (intent !== undefined && background) start.intent = intent;
     if (group !== undefined) start.group = group;
@@ -187,7 +190,12 @@ export class ServedCall {
       record,
       body,
       resolved,
-      wanted: wantedOf(body, resolved, { callId: this.id, receivedAtMs: this.#receivedAtMs, group }),
+      wanted: wantedOf(body, resolved, {
+        callId: this.id,
+        receivedAtMs: this.#receivedAtMs,
+        group,
+        bytesPerToken: this.#d.bytesPerToken(resolved.model.modelKey),
+      }),
       route: this.#route,
       hold,
       protocol: this.#protocol,

@@ -1,7 +1,7 @@
 import { resolveModel } from '#domain/catalog/catalog.js';
 import type { FoundModel } from '#domain/events/catalog-events.js';
 import { type BerthError, berthError } from '#domain/errors.js';
-import type { ModelKey } from '#domain/ids.js';
+import type { ModelKey, WorkerId } from '#domain/ids.js';
 import type { Ask } from '#domain/placement-terms.js';
 import { type Result, err, ok } from '#domain/result.js';
 import { type CallOptions, parseModelName } from '#placement/model-name.js';
@@ -22,6 +22,8 @@ export interface Resolved {
   readonly ask: Ask;
   readonly settings: EffectiveSettings;
   readonly options: CallOptions;
+  /** The only worker that will do, where the call names one. */
+  readonly worker?: WorkerId;
 }
 
 const MOST_REMEMBERED = 256;
@@ -30,6 +32,7 @@ const MOST_REMEMBERED = 256;
 export class Resolver {
   readonly #models: () => ReadonlyMap<ModelKey, ServableModel>;
   readonly #settings: Pick<FoldedSettings, 'version' | 'levels'>;
+  readonly #nameOf: (worker: WorkerId) => string | undefined;
   #from: ReadonlyMap<ModelKey, ServableModel> | undefined;
   #under = 0;
   readonly #known = new Map<string, Resolved>();
@@ -37,7 +40,9 @@ export class Resolver {
   constructor(
     models: () => ReadonlyMap<ModelKey, ServableModel>,
     settings: Pick<FoldedSettings, 'version' | 'levels'>,
+    nameOf: (worker: WorkerId) => string | undefined,
   ) {
+    this.#nameOf = nameOf;
     this.#models = models;
     this.#settings = settings;
   }
@@ -77,8 +82,14 @@ export class Resolver {
     );
     if (!model) return err(unknownModel(name.value.name, onlyOpen(models, caller)));
     // Settings of the first worker that has it stand for what is one for the call: how long it waits, the queue it is in.
-    const [worker] = models.get(model.modelKey)?.workers ?? [];
-    const resolved = withAsk(model, options.value, this.#settings.levels(worker, model.modelKey));
+    const have = models.get(model.modelKey)?.workers ?? [];
+    const pinned = this.#pinnedTo(options.value.worker, have, model.modelKey);
+    if (!pinned.ok) return pinned;
+    const worker = pinned.value ?? have[0];
+    const asked = withAsk(model, options.value, this.#settings.levels(worker, model.modelKey));
+    if (!asked.ok) return asked;
+    const resolved: Result<Resolved> =
+      pinned.value === undefined ? asked : ok({ ...asked.value, worker: pinned.value });
     if (!resolved.ok) return resolved;
     if (body.berth === undefined) {
       if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
@@ -86,6 +97,28 @@ export class Resolver {
     }
     return suits(resolved.value, endpoint);
   }
+
+  #pinnedTo(
+    worker: string | undefined,
+    have: readonly WorkerId[],
+    key: ModelKey,
+  ): Result<WorkerId | undefined> {
+    if (worker === undefined) return ok(undefined);
+    const found = named(worker, have, this.#nameOf);
+    if (found !== undefined) return ok(found);
+    const names = have.map((id) => this.#nameOf(id) ?? id).join(', ');
+    const message = `No worker "${worker.slice(0, 100)}" has "${key}". It is on: ${names}.`;
+    return err(berthError('invalid_request', message, { param: 'berth.worker' }));
+  }
+}
+
+/** By id or name, among those that have the model. */
+function named(
+  worker: string,
+  have: readonly WorkerId[],
+  nameOf: (worker: WorkerId) => string | undefined,
+): WorkerId | undefined {
+  return have.find((id) => id === worker) ?? have.find((id) => nameOf(id) === worker);
 }
 
 /** Ollama's clients write `:latest` behind every name without a tag. */

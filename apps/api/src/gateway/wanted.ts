@@ -17,7 +17,12 @@ export const isBackground = ({ intent }: Pick<CallBody, 'intent'>): boolean =>
 export function wantedOf(
   body: CallBody,
   resolved: Resolved,
-  call: { readonly callId: CallId; readonly receivedAtMs: number; readonly group: string | undefined },
+  call: {
+    readonly callId: CallId;
+    readonly receivedAtMs: number;
+    readonly group: string | undefined;
+    readonly bytesPerToken: number | undefined;
+  },
 ): Wanted {
   const { model, ask, settings, options } = resolved;
   const wanted: Writable<Wanted> = {
@@ -27,9 +32,12 @@ export function wantedOf(
     settings,
     options,
     background: isBackground(body),
-    promptTokens: Math.ceil(body.promptBytes / BYTES_PER_TOKEN) + body.pictures * TOKENS_PER_PICTURE,
+    promptTokens:
+      Math.ceil(body.promptBytes / (call.bytesPerToken ?? BYTES_PER_TOKEN)) +
+      body.pictures * TOKENS_PER_PICTURE,
     receivedAtMs: call.receivedAtMs,
   };
+  if (resolved.worker !== undefined) wanted.worker = resolved.worker;
   if (call.group !== undefined) wanted.group = call.group;
   if (body.maxTokens !== undefined) wanted.maxTokens = body.maxTokens;
   return wanted;

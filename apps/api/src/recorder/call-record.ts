@@ -13,6 +13,8 @@ export interface CallStart {
   readonly background: boolean;
   readonly stream: boolean;
   readonly promptBytes: number;
+  /** The prompt has pictures, whose tokens are not those of its text. */
+  readonly pictures?: true;
   readonly receivedAtMs: number;
   readonly maxTokens?: number;
   readonly idleUnloadSeconds?: number;
@@ -191,6 +193,7 @@ export class CallRecord implements CallFactSource {
     if (decisionId !== undefined) data.decisionId = decisionId;
     if (end.error) data.code = end.error.code;
     if (this.#place) data.queue = this.#place;
+    if (end.tokens?.prompt !== undefined && !this.#start.pictures) data.promptBytes = this.#start.promptBytes;
     return data;
   }
 

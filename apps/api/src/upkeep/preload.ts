@@ -52,7 +52,10 @@ export class Preload implements Chore {
     const before = this.#looked.get(id);
     if (before?.at === at && now() - before.atMs < AGAIN_MS) return;
     for (const model of this.modelsOf(id)) {
-      if (fleet.residentsOf(model.modelKey).some((placed) => placed.workerId === id)) continue;
+      const there = fleet.residentsOf(model.modelKey).filter((placed) => placed.workerId === id);
+      // Its end is near, and its turn comes with it.
+      if (there.length > 0 && there.every(({ resident }) => resident.leaving)) return;
+      if (there.length > 0) continue;
       const outcome = this.#o.decider.propose(worker, {
         model,
         cause: { kind: 'preload' },

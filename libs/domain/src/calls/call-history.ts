@@ -2,6 +2,8 @@ import type { StreamFold } from '../decider.js';
 import type { CallEvent, CallEventData, CallStamps } from '../events/call-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { CallId, ModelKey } from '../ids.js';
+import { memo } from '../memo.js';
+import { median } from '../median.js';
 
 /** One finished call, as placement needs it. Unknown figures are left out. */
 export interface FinishedCall {
@@ -110,12 +112,22 @@ function lastEnd(state: CallHistory, ended: readonly CallEventData<'CallFinished
   return Math.max(state.lastEndedAtMs ?? 0, Date.parse(last));
 }
 
-function finishedCall({ tokens, timings, stamps }: CallEventData<'CallFinished'>): FinishedCall {
+/** Median over the last 20 calls of text bytes ÷ prompt tokens; undefined before any was counted. */
+export const bytesPerToken = memo(({ finished }: CallHistory): number | undefined =>
+  median(
+    finished.flatMap(({ promptBytes, promptTokens }) =>
+      promptBytes && promptTokens ? promptBytes / promptTokens : [],
+    ),
+  ),
+);
+
+function finishedCall({ tokens, timings, stamps, promptBytes }: CallEventData<'CallFinished'>): FinishedCall {
   const decode = decodeMsPerToken(tokens.output, timings.decodeMs);
   const waitSeconds = waitSecondsOf(stamps);
   return {
     receivedAtMs: Date.parse(stamps.receivedAt),
     ...(waitSeconds === undefined ? {} : { waitSeconds }),
+    ...(promptBytes === undefined ? {} : { promptBytes }),
     ...(tokens.prompt === undefined ? {} : { promptTokens: tokens.prompt }),
     ...(tokens.output === undefined ? {} : { outputTokens: tokens.output }),
     ...(tokens.prompt && timings.promptMs !== undefined

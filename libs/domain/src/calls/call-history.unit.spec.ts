@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CallEvent, CALL_OUTCOMES, type CallStamps } from '../events/call-events.js';
 import { apiId, callId, modelKey } from '../ids.js';
-import { evolveCalls, foldCalls, initialCalls, waitSecondsOf } from './call-history.js';
+import { bytesPerToken, evolveCalls, foldCalls, initialCalls, waitSecondsOf } from './call-history.js';
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
 const stamps = (seconds: Partial<Record<keyof CallStamps, number>>): CallStamps => ({
@@ -84,4 +84,18 @@ it('says of many events at once what it says of them one by one', () => {
     }),
     { numRuns: 50 },
   );
+});
+
+describe('the bytes of text that make a token', () => {
+  it('are the median of the last 20 calls whose prompt was text and was counted', () => {
+    const call = (promptBytes: number | undefined, promptTokens?: number) => ({
+      receivedAtMs: 0,
+      ...(promptBytes === undefined ? {} : { promptBytes }),
+      ...(promptTokens === undefined ? {} : { promptTokens }),
+    });
+    const of = (...finished: ReturnType<typeof call>[]) => bytesPerToken({ ...initialCalls(KEY), finished });
+    expect(of()).toBeUndefined();
+    expect(of(call(40), call(undefined, 10))).toBeUndefined();
+    expect(of(call(20, 10), call(30, 10), call(100, 10), call(undefined, 10))).toBe(3);
+  });
 });

@@ -74,6 +74,8 @@ export type CallEvent =
           readonly predictedOutputSeconds?: number;
           readonly why: string;
         };
+        /** Of a prompt that was text alone and was counted: its bytes beside its tokens say how many make one. */
+        readonly promptBytes?: number;
         readonly tokens: CallTokens;
         readonly timings: { readonly promptMs?: number; readonly decodeMs?: number };
         readonly cpuMs?: number;

@@ -3,6 +3,7 @@ import type { Recorded } from '../events/envelope.js';
 import type { HistoryEvent, HistoryEventData } from '../events/history-events.js';
 import type { ModelKey, WorkerId } from '../ids.js';
 import { classKey, type PlacementClass } from '../placement-terms.js';
+export { median } from '../median.js';
 
 /** A figure and the event that it came from. */
 export interface Fact<T> {
@@ -154,16 +155,6 @@ function unbar(barred: PairHistory['barred'], c: PlacementClass): PairHistory['b
   const copy = new Map(barred);
   copy.delete(key);
   return copy;
-}
-
-export function median(values: readonly number[]): number | undefined {
-  if (values.length === 0) return undefined;
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = Math.floor(sorted.length / 2);
-  const upper = sorted[middle];
-  const lower = sorted[middle - 1];
-  if (upper === undefined) return undefined;
-  return sorted.length % 2 === 1 || lower === undefined ? upper : (lower + upper) / 2;
 }
 
 export const historyFold = (
