@@ -1,8 +1,13 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, DataOf, Recorded } from '#domain/events/index.js';
+import type { WhatIfItem } from '#domain/wire/index.js';
+import { packageRoot } from '#runtime/process-info.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { expectInvariants, expectReproduced, openLogOf, readWholeLog } from '../support/log.js';
-import { removeFolder, startStack, type Stack } from '../support/stack.js';
+import { cleanEnv, removeFolder, startStack, type Stack } from '../support/stack.js';
 import { waitFor } from '../support/wait.js';
 
 /** How far a load's prediction was from what it took, in parts of what it took. */
@@ -127,6 +132,32 @@ describe('evicting to fit', () => {
     const { error } = (await response.json()) as { error: { message: string; code: string } };
     expect(error.message.length).toBeGreaterThan(20);
     expect(count(await events(), 'EvictionStarted')).toBe(before);
+  });
+
+  it('says what more memory would have saved, beside what happened and the least possible', async () => {
+    const berth = [join(packageRoot(), 'bin/berth'), 'what-if', '--home', stack.home, '--json'];
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [...berth, '--last', '1h', '--ram-max', '2GiB'],
+      { env: cleanEnv(stack.home) },
+    ).catch((error: unknown) => error as { stdout: string });
+    const { error, report } = JSON.parse(stdout) as WhatIfItem;
+    expect(error).toBeUndefined();
+    const { calls, reproduced, really, asItWas, changes, least, sentence } = report!;
+    expect(calls).toBeGreaterThanOrEqual(13);
+    expect(
+      reproduced.identical / reproduced.decisions,
+      JSON.stringify(reproduced.differences),
+    ).toBeGreaterThanOrEqual(0.99);
+    expect(really.loads).toBe(count(await events(), 'ResidentReady'));
+    // Real loads and calls do not take to the millisecond what they take here: a load more or less is the same.
+    expect(Math.abs(asItWas.loads - really.loads)).toBeLessThanOrEqual(2);
+    expect(changes[0]!.name).toBe('RAM 2 GiB');
+    expect(changes[0]!.figures).toMatchObject({ loads: 2, evictions: 0 });
+    expect(least.atOnceSeconds! + least.delayedSeconds!).toBeGreaterThan(0);
+    expect(sentence).toMatch(
+      /^You were at .*least loading possible; .* more RAM would have saved \d+ % of the loads\.$/,
+    );
   });
 
   it('leaves a log in which every invariant holds, and from which each decision can be made again', async () => {

@@ -49,6 +49,7 @@ import { Upkeep } from './upkeep/upkeep.js';
 import { AccessLog } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
 import { ServingFacts } from './recorder/serving-facts.js';
+import { WhatIfs } from './what-if/what-ifs.js';
 
 const CALLS_DEADLINE_MS = 10_000;
 const SPOOL_DEADLINE_MS = 5000;
@@ -191,6 +192,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const operator = new OperatorBook(log);
   new OperatorLoads({ book: operator, fleet, admission, log, logger, now });
   const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
+  const whatIfs = new WhatIfs({ eventstoreUrl: config.eventstoreUrl, now });
   const management = new Management({
     access: door,
     fleet,
@@ -200,6 +202,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     operator,
     hub: live.hub,
     decider,
+    whatIfs,
     lineToken: agentLineToken(config.home),
     config,
     logger,
@@ -242,6 +245,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await upkeep.stop();
       servings.close();
       await operator.stop();
+      await whatIfs.stop();
       sessions.close();
       await live.stop();
       await management.close();

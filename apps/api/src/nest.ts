@@ -16,6 +16,7 @@ import type { Decider } from './admission/decider.js';
 import type { LiveHub } from './live/socket/live-hub.js';
 import type { OperatorBook } from './operator/operator-book.js';
 import type { Fleet } from './fleet/fleet.js';
+import type { WhatIfs } from './what-if/what-ifs.js';
 import type { AgentSessions } from './agents/sessions.js';
 
 export interface NestParts {
@@ -27,6 +28,7 @@ export interface NestParts {
   readonly operator: OperatorBook;
   readonly hub: LiveHub;
   readonly decider: Pick<Decider, 'inputFor'>;
+  readonly whatIfs: WhatIfs;
   readonly lineToken: string;
   readonly config: ProcessConfig;
   readonly logger: Logger;
@@ -63,6 +65,7 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
       events: parts.log,
       hub: parts.hub,
       inputFor: (worker, model) => parts.decider.inputFor(worker, model),
+      whatIfs: parts.whatIfs,
       operator: {
         book: parts.operator,
         isConnected: (worker) => sessions.isConnected(worker),

@@ -12,6 +12,7 @@ import { READERS } from './commands/readers.js';
 import { replay } from './commands/replay.js';
 import { up } from './commands/up.js';
 import { didYouMean } from './nearest.js';
+import { whatIf } from './commands/what-if.js';
 import { UsageError } from './usage-error.js';
 
 const COMMANDS: readonly Command[] = [
@@ -22,6 +23,7 @@ const COMMANDS: readonly Command[] = [
   pull,
   ...PROCESSES,
   replay,
+  whatIf,
   bench,
   help(() => COMMANDS),
 ];

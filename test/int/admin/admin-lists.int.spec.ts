@@ -15,6 +15,7 @@ import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-pol
 import { viewsPosition } from '../../../apps/api/src/admin/commands/wait.interceptor.js';
 import { Fleet } from '../../../apps/api/src/fleet/fleet.js';
 import { LiveHub } from '../../../apps/api/src/live/socket/live-hub.js';
+import { WhatIfs } from '../../../apps/api/src/what-if/what-ifs.js';
 import { OperatorBook } from '../../../apps/api/src/operator/operator-book.js';
 import { Projector } from '../../../apps/projector/src/run/projector.js';
 import type { Drawn } from '../../../apps/projector/src/testing/random-log.js';
@@ -101,6 +102,7 @@ describe('the management lists', () => {
       hub,
       inputFor: () => Promise.reject(new Error('no decision is asked for here')),
       operator: { book: new OperatorBook(log), isConnected: () => false, waitingFor: () => 0 },
+      whatIfs: new WhatIfs({ eventstoreUrl: '', now: Date.now }),
       waitMostMs: 300,
       log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
     });

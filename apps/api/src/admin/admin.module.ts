@@ -4,6 +4,7 @@ import type { EventLog } from '#events/event-log.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { Fleet } from '../fleet/fleet.js';
 import type { LiveHub } from '../live/socket/live-hub.js';
+import { WhatIfs } from '../what-if/what-ifs.js';
 import { ACCESS_POLICY, type AccessPolicy } from './access/access-policy.js';
 import { AdminGuard } from './access/admin.guard.js';
 import { AccuracyController } from './accuracy/accuracy.controller.js';
@@ -48,6 +49,7 @@ import { ResidentsRepository } from './residents/residents.repository.js';
 import { SettingsController } from './settings/settings.controller.js';
 import { SettingsService } from './settings/settings.service.js';
 import { ViewsReader } from './views/views-reader.js';
+import { WhatIfController } from './what-if/what-if.controller.js';
 import { WorkersController } from './workers/workers.controller.js';
 import { WorkersRepository } from './workers/workers.repository.js';
 
@@ -62,6 +64,7 @@ export interface AdminParts {
   readonly hub: LiveHub;
   readonly inputFor: InputFor;
   readonly operator: OperatorPorts;
+  readonly whatIfs: WhatIfs;
   /** How long a read with `?wait=` waits for the views at most. */
   readonly waitMostMs?: number;
 }
@@ -106,6 +109,7 @@ export const ADMIN_CONTROLLERS = [
   StorageController,
   TelemetryController,
   UsageController,
+  WhatIfController,
   WorkersController,
   OpenapiController,
 ] as const;
@@ -127,6 +131,7 @@ export class AdminModule {
       { provide: OPERATOR_PORTS, useValue: parts.operator },
       { provide: LIVE_HUB, useValue: parts.hub },
       { provide: INPUT_FOR, useValue: parts.inputFor },
+      { provide: WhatIfs, useValue: parts.whatIfs },
       CommandLog,
       PullsService,
       TelemetryService,

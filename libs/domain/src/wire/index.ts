@@ -6,3 +6,4 @@ export type * from './live.js';
 export type * from './operator.js';
 export type * from './rows.js';
 export type * from './reports.js';
+export type * from './what-if.js';

@@ -1,6 +1,6 @@
 import type { DeviceOnWorker, EngineOnWorker } from '#domain/events/worker-events.js';
 import { deviceId, type DeviceId, RAM, type WorkerId, workerId } from '#domain/ids.js';
-import { formatBytes } from '#domain/units.js';
+import { formatBytes, GIB, MIB } from '#domain/units.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { acceleratorsOf, tierOf } from '../room.js';
 import type { SettingsPatch } from '../setting-levels.js';
@@ -131,12 +131,12 @@ export function changeText(change: WhatIfChange): string {
   const parts = [
     ...(change.more
       ? [
-          `${formatBytes(change.more.bytes)} more ${change.more.deviceId === RAM ? 'RAM' : `on ${change.more.deviceId}`}`,
+          `${sizeText(change.more.bytes)} more ${change.more.deviceId === RAM ? 'RAM' : `on ${change.more.deviceId}`}`,
         ]
       : []),
-    ...(change.ramMaxBytes === undefined ? [] : [`RAM ${formatBytes(change.ramMaxBytes)}`]),
-    ...(change.vramMaxBytes === undefined ? [] : [`VRAM ${formatBytes(change.vramMaxBytes)}`]),
-    ...(change.devices ?? []).map(({ name, bytes }) => `${name} ${formatBytes(bytes)}`),
+    ...(change.ramMaxBytes === undefined ? [] : [`RAM ${sizeText(change.ramMaxBytes)}`]),
+    ...(change.vramMaxBytes === undefined ? [] : [`VRAM ${sizeText(change.vramMaxBytes)}`]),
+    ...(change.devices ?? []).map(({ name, bytes }) => `${name} ${sizeText(bytes)}`),
     ...(change.moreWorkers
       ? [`${change.moreWorkers} more worker${change.moreWorkers === 1 ? '' : 's'}`]
       : []),
@@ -145,4 +145,11 @@ export function changeText(change: WhatIfChange): string {
       .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`),
   ];
   return parts.length === 0 ? 'as it was' : parts.join(', ');
+}
+
+/** `24 GiB`, `256 MiB`: without places that say nothing. */
+export function sizeText(bytes: number): string {
+  if (bytes >= GIB && bytes % GIB === 0) return `${bytes / GIB} GiB`;
+  if (bytes >= MIB && bytes < GIB && bytes % MIB === 0) return `${bytes / MIB} MiB`;
+  return formatBytes(bytes);
 }

@@ -1,26 +1,6 @@
-/** What a stretch of time came to, really or simulated. Latencies are of served calls: never read one without `refused`. */
-export interface Figures {
-  readonly calls: number;
-  readonly served: number;
-  readonly refused: number;
-  /** Arrival to the end of the output. */
-  readonly toOutputSeconds: Spread;
-  /** Arrival to the first byte. */
-  readonly toFirstByteSeconds: Spread;
-  readonly longestWaitSeconds: number;
-  readonly loads: number;
-  readonly failedLoads: number;
-  readonly loadSeconds: number;
-  /** The same loads at what a load of each model usually takes: as the bound counts them. */
-  readonly usualLoadSeconds: number;
-  readonly evictions: number;
-}
+import type { WhatIfSpread as Spread } from '#domain/wire/what-if.js';
 
-export interface Spread {
-  readonly mean: number;
-  readonly p50: number;
-  readonly p99: number;
-}
+export type { WhatIfFigures as Figures } from '#domain/wire/what-if.js';
 
 /** Unsorted values; by nearest rank. */
 export function spreadOf(values: readonly number[]): Spread {

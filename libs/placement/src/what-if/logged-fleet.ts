@@ -2,10 +2,16 @@ import type { FoundModel } from '#domain/events/catalog-events.js';
 import type { PlacementDecidedData } from '#domain/events/worker-events.js';
 import { initialHistory, type PairHistory } from '#domain/history/history.js';
 import { type DeviceId, type ModelKey, RAM, type WorkerId } from '#domain/ids.js';
-import { type Contract, type DeviceBytes, type NeedTerm, placementClassOf } from '#domain/placement-terms.js';
+import {
+  type Contract,
+  type DeviceBytes,
+  type NeedTerm,
+  type NeedTermName,
+  placementClassOf,
+} from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { askOf } from '../ask.js';
-import { sumOf, termsByDevice } from '../charges.js';
+import { sumOf } from '../charges.js';
 import { offloadOrderOf } from '../ladder.js';
 import { loadSeconds } from '../loss.js';
 import { lastMeasured, measuredOf } from '../measured.js';
@@ -259,17 +265,21 @@ function chargedBytes(
   contract: Contract,
   measured: readonly DeviceBytes[] | undefined,
 ): readonly DeviceBytes[] {
-  const planned = termsByDevice(need);
   const devices = new Set<DeviceId>([RAM, ...contract.devices]);
   return [...devices].map((deviceId) => {
     const was = measured?.find((d) => d.deviceId === deviceId);
     if (was && (deviceId !== RAM || contract.gpuLayers === 0)) return was;
+    const sum = (...terms: readonly NeedTermName[]): number =>
+      need.reduce(
+        (bytes, t) => bytes + (t.deviceId === deviceId && terms.includes(t.term) ? (t.bytes ?? 0) : 0),
+        0,
+      );
     return {
       deviceId,
-      weightsBytes: planned.get(deviceId) ?? 0,
-      kvBytes: 0,
-      computeBytes: 0,
-      processBytes: 0,
+      weightsBytes: sum('weights', 'adapter', 'projector'),
+      kvBytes: sum('kv', 'state'),
+      computeBytes: sum('compute'),
+      processBytes: sum('process', 'promptCache'),
     };
   });
 }

@@ -1,49 +1,13 @@
+import type { WhatIfLeast as Least, WhatIfReport } from '#domain/wire/what-if.js';
 import { type DeviceId, RAM, type WorkerId } from '#domain/ids.js';
-import { formatBytes, GIB, MIB } from '#domain/units.js';
+import { GIB, MIB } from '#domain/units.js';
 import { tierOf } from '../room.js';
-import { changeText, type WhatIfChange } from './change.js';
+import { changeText, sizeText, type WhatIfChange } from './change.js';
 import type { Figures } from './figures.js';
 import { contested } from './least.js';
-import type { Difference, Reproduced } from './reproduce.js';
+import type { Reproduced } from './reproduce.js';
 import type { LoggedCalls } from './run.js';
 import type { TimeOfLog } from './time-of-log.js';
-
-export interface WhatIfReport {
-  readonly from: string;
-  readonly to: string;
-  readonly calls: number;
-  /** Calls that no placement would have changed. */
-  readonly leftOut: number;
-  readonly reproduced: {
-    readonly decisions: number;
-    readonly identical: number;
-    /** The first of them. */
-    readonly differences: readonly Difference[];
-  };
-  readonly really: Figures;
-  /** The same calls on the same hardware, simulated: what a simulated change is to be held against. */
-  readonly asItWas: Figures;
-  readonly changes: readonly {
-    readonly name: string;
-    readonly figures: Figures;
-    readonly loadsSaved: number;
-  }[];
-  readonly least: Least;
-  /** What it comes to, for a person. */
-  readonly sentence: string;
-  /** What was assumed. */
-  readonly notes: readonly string[];
-}
-
-/** Load seconds that no policy could have spared, or why they were not computed. */
-export interface Least {
-  readonly atOnceSeconds?: number;
-  readonly delayedSeconds?: number;
-  readonly delaySeconds: number;
-  readonly notComputed?: string;
-  /** What the loads usually take ÷ the least; left out where it is not known, or nothing had to be loaded. */
-  readonly ratio?: number;
-}
 
 const MOST_DIFFERENCES = 100;
 /** Sizes in which memory is bought. */
@@ -145,7 +109,7 @@ function sentenceOf(
   if (!more?.change.more)
     return `${loaded}; nobody was evicted, so that more memory would have saved nothing.`;
   const { bytes, deviceId } = more.change.more;
-  const size = `${bytes % GIB === 0 ? `${bytes / GIB} GiB` : formatBytes(bytes)} more${deviceId === RAM ? ' RAM' : ''}`;
+  const size = `${sizeText(bytes)} more${deviceId === RAM ? ' RAM' : ''}`;
   const saved = asItWas.loads - more.figures.loads;
   if (saved <= 0) return `${loaded}; ${size} would have saved no load.`;
   return `${loaded}; ${size} would have saved ${percent(saved / asItWas.loads)} of the loads.`;
@@ -154,7 +118,7 @@ function sentenceOf(
 function notesOf({ time, reproduced, changes }: ReportParts): readonly string[] {
   const added = changes.some(({ change }) => (change.devices ?? []).length > 0);
   return [
-    'A call takes what it really took; on other placements that by the ratio of their estimated rates.',
+    'A call takes what it really took; on another placement that by the ratio of the estimated rates.',
     'A load takes what loads of its class took, else of its artifact, else an estimate from its size.',
     'A call is served by a resident of its model whatever context that has, and no load fails.',
     ...(time.settingsChanged > 0

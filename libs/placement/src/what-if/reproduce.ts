@@ -14,6 +14,7 @@ import { decide } from '../decide.js';
 import { defaultSettings, effectiveSettings, type LevelPatches } from '../setting-levels.js';
 import type { EffectiveSettings } from '../settings.js';
 import { POLICY_VERSION } from '../working.js';
+import type { WhatIfDifference as Difference } from '#domain/wire/what-if.js';
 import type { BasedOn, FoldedLog } from './folded-log.js';
 import { promptEstimate, type SeenCalls } from './seen-calls.js';
 import { NOTHING_PROJECTS } from '../unprojectable.js';
@@ -32,21 +33,6 @@ export interface CapturedDecision {
   readonly levels: LevelPatches;
   /** Why it cannot be made again, where that is known already. */
   readonly missing?: string;
-}
-
-export interface Field {
-  readonly field: string;
-  readonly logged: string;
-  readonly again: string;
-}
-
-export interface Difference {
-  readonly decisionId: string;
-  readonly at: string;
-  readonly workerId: WorkerId;
-  readonly modelKey: ModelKey;
-  readonly fields: readonly Field[];
-  readonly reason: string;
 }
 
 export interface Reproduced {
@@ -262,7 +248,7 @@ function planOf({ artifact, rung, contract, devices, victims }: PlacementDecided
   };
 }
 
-function compare(logged: Choice, again: Choice): readonly Field[] {
+function compare(logged: Choice, again: Choice): Difference['fields'] {
   if (logged['outcome'] !== again['outcome'])
     return [{ field: 'outcome', logged: logged['outcome'] ?? '', again: again['outcome'] ?? '' }];
   return Object.keys(logged).flatMap((field) => {

@@ -63,6 +63,8 @@ export class TimeOfLogBuilder {
   readonly #residents = new Map<ResidentId, LoggedResident>();
   readonly #loading = new Map<ResidentId, { readonly of: LoggedResident; readonly startedMs: number }>();
   readonly #loads: LoggedLoad[] = [];
+  /** Seconds from the start of the process, as the agent measured them; an event of a load is written a little later. */
+  readonly #measured = new Map<string, number>();
   readonly #outside: LoggedOutside[] = [];
   readonly #fromMs: number;
   readonly #toMs: number;
@@ -93,6 +95,7 @@ export class TimeOfLogBuilder {
       if (decision) this.#decisions.push(decision);
       if (event.type === 'SettingsChanged') this.#settingsChanged += 1;
     }
+    if (event.type === 'LoadMeasured') this.#measured.set(event.data.residentId, event.data.seconds);
     if (stream.startsWith('worker-'))
       this.#note(workerId(stream.slice('worker-'.length)), recorded as Recorded<WorkerEvent>, atMs);
     this.#log.fold(recorded);
@@ -108,7 +111,10 @@ export class TimeOfLogBuilder {
       calls: this.#calls,
       decisions: this.#decisions,
       residents: this.#residents,
-      loads: this.#loads,
+      loads: this.#loads.map((load) => ({
+        ...load,
+        seconds: this.#measured.get(load.residentId) ?? load.seconds,
+      })),
       evictions: this.#evictions,
       outside: this.#outside,
       settingsChanged: this.#settingsChanged,

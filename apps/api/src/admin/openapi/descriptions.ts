@@ -75,6 +75,12 @@ export const ROUTES: Readonly<Record<string, RouteDescription>> = {
     'position, changed',
   ),
   'GET /admin/usage': list('Finished calls, summed by model, key, hour or day', 'UsageItem'),
+  'GET /admin/what-if': list('The last what-ifs of this api, newest first, without reports', 'WhatIfItem'),
+  'POST /admin/what-if': one(
+    'Take the logged calls of a time through other hardware or settings',
+    'WhatIfItem',
+  ),
+  'GET /admin/what-if/{id}': one('One what-if, with its report once it is done', 'WhatIfItem'),
   'GET /admin/workers': list('Machines, devices, limits, foreign use', 'worker'),
   'PATCH /admin/workers/{id}/limits': one('Limit a device or the cores of a worker', 'WireWritten'),
 };

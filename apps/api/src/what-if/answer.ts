@@ -1,0 +1,57 @@
+import type { WhatIfReport } from '#domain/wire/index.js';
+import { changeText, type WhatIfChange, whyNotChanged } from '#placement/what-if/change.js';
+import { leastPrograms } from '#placement/what-if/least.js';
+import { moreOf, reportOf } from '#placement/what-if/report.js';
+import { reproduce } from '#placement/what-if/reproduce.js';
+import { loggedCalls, reallyOf, simulateTime } from '#placement/what-if/run.js';
+import type { TimeOfLog } from '#placement/what-if/time-of-log.js';
+import { leastLoading } from './least-cost.js';
+
+/** For each of the two bounds. */
+const BOUND_SECONDS = 60;
+
+/** Decides and simulates a stretch of the log. Blocks its thread for as long as that takes. */
+export async function answer(
+  time: TimeOfLog,
+  changes: readonly WhatIfChange[],
+  bound: boolean,
+  onStep: (step: string, fraction: number) => void,
+): Promise<WhatIfReport> {
+  for (const change of changes) {
+    const why = whyNotChanged(time.end.workers, change);
+    if (why !== undefined) throw new Error(why);
+  }
+  const logged = loggedCalls(time);
+  const more = moreOf(time);
+  const wanted = [...changes, ...(more ? [{ more }] : [])];
+  const steps = 3 + wanted.length;
+  onStep('making the decisions again', 0);
+  const reproduced = reproduce(time.decisions, time.calls);
+  onStep('simulating the time as it was', 1 / steps);
+  const base = simulateTime(time, logged, {});
+  const simulated = wanted.map((change, i) => {
+    onStep(`simulating ${changeText(change)}`, (2 + i) / steps);
+    return { change, figures: simulateTime(time, logged, change).figures };
+  });
+  onStep('computing the least loading possible', (2 + wanted.length) / steps);
+  const programs = leastPrograms(time, logged, base);
+  const { delaySeconds } = programs;
+  const unknown = { kind: 'not computed', why: 'it was not asked for' } as const;
+  const atOnce = bound ? await leastLoading(programs.atOnce, BOUND_SECONDS) : unknown;
+  const delayed = bound ? await leastLoading(programs.delayed, BOUND_SECONDS) : unknown;
+  const notComputed = [atOnce, delayed].find((least) => least.kind === 'not computed')?.why;
+  return reportOf({
+    time,
+    logged,
+    reproduced,
+    really: reallyOf(time, logged, base.fleet),
+    asItWas: base.figures,
+    changes: simulated,
+    least: {
+      delaySeconds,
+      ...(atOnce.kind === 'solved' ? { atOnceSeconds: atOnce.seconds } : {}),
+      ...(delayed.kind === 'solved' ? { delayedSeconds: delayed.seconds } : {}),
+      ...(notComputed === undefined ? {} : { notComputed }),
+    },
+  });
+}

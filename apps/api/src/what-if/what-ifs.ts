@@ -1,0 +1,141 @@
+import { Worker } from 'node:worker_threads';
+import { BerthFailure, berthError } from '#domain/errors.js';
+import type { WhatIfItem, WhatIfRequest } from '#domain/wire/index.js';
+import { formatSeconds } from '#domain/units.js';
+import type { WhatIfChange } from '#placement/what-if/change.js';
+import { newId } from '#runtime/ids.js';
+import type { WhatIfOrder, WhatIfWord } from './what-if-thread.js';
+
+export interface WhatIfsOptions {
+  readonly eventstoreUrl: string;
+  readonly now: () => number;
+  /** Longer than this it may not take. */
+  readonly mostMs?: number;
+}
+
+const DAY_MS = 86_400_000;
+/** A longer time would be thinned out by the limit on calls anyhow. */
+const LONGEST_MS = 31 * DAY_MS;
+const MOST_MS = 900_000;
+/** Ended ones that can still be asked for. */
+const KEPT = 8;
+const MOST_HEAP_MB = 2048;
+
+/** What-ifs, one at a time, each in a thread of its own so that no call waits for it. */
+export class WhatIfs {
+  readonly #o: WhatIfsOptions;
+  readonly #items = new Map<string, WhatIfItem>();
+  #running: { readonly id: string; readonly thread: Worker } | undefined;
+
+  constructor(options: WhatIfsOptions) {
+    this.#o = options;
+  }
+
+  /** Newest first. */
+  get list(): readonly WhatIfItem[] {
+    return [...this.#items.values()].reverse();
+  }
+
+  of(id: string): WhatIfItem | undefined {
+    return this.#items.get(id);
+  }
+
+  /** @throws BerthFailure for a time that cannot be, or while another one runs */
+  start(request: WhatIfRequest): WhatIfItem {
+    const { fromMs, toMs } = this.#timeOf(request);
+    if (this.#running) {
+      const message = `A what-if runs already; its answer is at GET /admin/what-if/${this.#running.id}. Ask again when it has ended.`;
+      throw new BerthFailure(berthError('conflict', message));
+    }
+    const id = newId();
+    const change = changeOf(request);
+    const order: WhatIfOrder = {
+      eventstoreUrl: this.#o.eventstoreUrl,
+      fromMs,
+      toMs,
+      changes: Object.keys(change).length > 0 ? [change] : [],
+      bound: request.bound ?? true,
+    };
+    const startedAt = new Date(this.#o.now()).toISOString();
+    const item: WhatIfItem = { id, state: 'running', startedAt, request, step: 'starting' };
+    this.#items.set(id, item);
+    for (const old of this.#items.keys()) if (this.#items.size > KEPT) this.#items.delete(old);
+    this.#run(id, order);
+    return item;
+  }
+
+  async stop(): Promise<void> {
+    await this.#running?.thread.terminate();
+  }
+
+  #run(id: string, order: WhatIfOrder): void {
+    const { mostMs = MOST_MS } = this.#o;
+    const thread = new Worker(new URL('./what-if-thread.js', import.meta.url), {
+      workerData: order,
+      execArgv: [],
+      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+    });
+    this.#running = { id, thread };
+    const tooLong = setTimeout(() => {
+      this.#fail(id, `It was not done within ${formatSeconds(mostMs / 1000)}; choose a shorter time.`);
+      void thread.terminate();
+    }, mostMs);
+    thread.on('message', (word: WhatIfWord) => this.#hear(id, word));
+    thread.on('error', (error) => this.#fail(id, `It ended by itself: ${error.message}`));
+    thread.on('exit', () => {
+      clearTimeout(tooLong);
+      this.#running = undefined;
+      this.#fail(id, 'It was stopped before it was done.');
+    });
+  }
+
+  #hear(id: string, word: WhatIfWord): void {
+    const item = this.#items.get(id);
+    if (item?.state !== 'running') return;
+    const { step: _step, fraction: _fraction, ...rest } = item;
+    switch (word.kind) {
+      case 'step': {
+        const { step, fraction } = word;
+        this.#items.set(id, { ...rest, step, ...(fraction === undefined ? {} : { fraction }) });
+        return;
+      }
+      case 'done':
+        this.#items.set(id, { ...rest, state: 'done', report: word.report });
+        return;
+      case 'failed':
+        this.#fail(id, word.message);
+        return;
+    }
+  }
+
+  #fail(id: string, error: string): void {
+    const item = this.#items.get(id);
+    if (item?.state !== 'running') return;
+    const { step: _step, fraction: _fraction, ...rest } = item;
+    this.#items.set(id, { ...rest, state: 'failed', error });
+  }
+
+  #timeOf({ from, to }: WhatIfRequest): { readonly fromMs: number; readonly toMs: number } {
+    const toMs = to === undefined ? this.#o.now() : Date.parse(to);
+    const fromMs = from === undefined ? toMs - DAY_MS : Date.parse(from);
+    if (!(fromMs < toMs))
+      refuse(`The time must begin before it ends: from ${from ?? '24 hours before'} to ${to ?? 'now'}.`);
+    if (toMs - fromMs > LONGEST_MS) refuse('A what-if looks at 31 days at most; choose a shorter time.');
+    return { fromMs, toMs };
+  }
+}
+
+function refuse(message: string): never {
+  throw new BerthFailure(berthError('invalid_request', message, { param: 'from' }));
+}
+
+function changeOf(request: WhatIfRequest): WhatIfChange {
+  const { ramMaxBytes, vramMaxBytes, devices, moreWorkers, settings } = request;
+  return {
+    ...(ramMaxBytes === undefined ? {} : { ramMaxBytes }),
+    ...(vramMaxBytes === undefined ? {} : { vramMaxBytes }),
+    ...(devices && devices.length > 0 ? { devices } : {}),
+    ...(moreWorkers ? { moreWorkers } : {}),
+    ...(settings && Object.keys(settings).length > 0 ? { settings } : {}),
+  };
+}

@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest';
+import type { WhatIfFigures, WhatIfReport } from '#domain/wire/index.js';
+import { parseArgs } from '../args.js';
+import { UsageError } from '../usage-error.js';
+import { whatIfText } from '../views/what-if-view.js';
+import { FLAGS, requestOf } from './what-if.js';
+
+const NOW_MS = Date.parse('2026-01-05T12:00:00Z');
+const asked = (...argv: string[]) => requestOf(parseArgs(argv, FLAGS, 'what-if'), NOW_MS);
+
+describe('what `berth what-if` asks for', () => {
+  it('is the last day as it was when nothing is said', () => {
+    expect(asked()).toEqual({ from: '2026-01-04T12:00:00.000Z', to: '2026-01-05T12:00:00.000Z' });
+  });
+
+  it('is every change that is named', () => {
+    expect(
+      asked(
+        '--last=7d',
+        '--device=RTX 3090=48GiB,new=24GiB',
+        '--ram-max=64GiB',
+        '--workers=1',
+        '--policy=lru',
+        '--set=parallel=4,kvType=q8_0',
+        '--no-bound',
+      ),
+    ).toEqual({
+      from: '2025-12-29T12:00:00.000Z',
+      to: '2026-01-05T12:00:00.000Z',
+      devices: [
+        { name: 'RTX 3090', bytes: 48 * 2 ** 30 },
+        { name: 'new', bytes: 24 * 2 ** 30 },
+      ],
+      ramMaxBytes: 64 * 2 ** 30,
+      moreWorkers: 1,
+      settings: { parallel: 4, kvType: 'q8_0', evictionOrder: 'lru' },
+      bound: false,
+    });
+  });
+
+  it.each([
+    ['--last=soon', /90m, 24h or 7d/],
+    ['--from=never', /2026-01-05/],
+    ['--device=card', /NAME=VALUE/],
+    ['--device=card=big', /24GiB/],
+    ['--policy=best', /loss, lru, gdsf, classic/],
+    ['--workers=many', /such as 1/],
+  ])('is refused with what to write: %s', (flag, sentence) => {
+    expect(() => asked(flag)).toThrow(UsageError);
+    expect(() => asked(flag)).toThrow(sentence);
+  });
+});
+
+const figures = (loads: number): WhatIfFigures => ({
+  calls: 400,
+  served: 398,
+  refused: 2,
+  toOutputSeconds: { mean: 6.25, p50: 4, p99: 48 },
+  toFirstByteSeconds: { mean: 2.5, p50: 1, p99: 40 },
+  longestWaitSeconds: 41,
+  loads,
+  failedLoads: 0,
+  loadSeconds: 12 * loads,
+  usualLoadSeconds: 12 * loads,
+  evictions: loads - 4,
+});
+
+const report = (over: Partial<WhatIfReport> = {}): WhatIfReport => ({
+  from: '2026-01-04T12:00:00.000Z',
+  to: '2026-01-05T12:00:00.000Z',
+  calls: 400,
+  leftOut: 3,
+  reproduced: {
+    decisions: 200,
+    identical: 199,
+    differences: [
+      {
+        decisionId: 'd1',
+        at: '2026-01-04T13:00:00.000Z',
+        workerId: 'w',
+        modelKey: 'an-owner-with-a-long-name/a-model-with-a-long-name-instruct-gguf',
+        fields: [{ field: 'victims', logged: 'r'.repeat(80), again: '' }],
+        reason: 'it was taken under version 1 of the rules; these are version 2',
+      },
+    ],
+  },
+  really: figures(41),
+  asItWas: figures(40),
+  changes: [
+    {
+      name: '24 GiB more on GPU-0c9d2f0e-6a3c-4d55-9d51-8c1f0c8a7b11',
+      figures: figures(24),
+      loadsSaved: 0.4,
+    },
+  ],
+  least: { atOnceSeconds: 350, delayedSeconds: 300, delaySeconds: 60, ratio: 1.4 },
+  sentence: 'You were at 1.4 × the least loading possible; 24 GiB more would have saved 40 % of the loads.',
+  notes: ['A call takes what it really took; on another placement that by the ratio of the estimated rates.'],
+  ...over,
+});
+
+describe('what it prints', () => {
+  it('begins with what it comes to, holds the figures beside each other, and fits 100 columns', () => {
+    const text = whatIfText(report());
+    const lines = text.split('\n');
+    expect(lines[0]).toBe(report().sentence);
+    expect(text).toContain('199 of 200 decisions come out of the log as they were taken (99.5 %).');
+    expect(lines.filter((line) => line.startsWith('really'))[0]?.split(/\s{2,}/)).toEqual([
+      'really',
+      '6.25 s',
+      '48 s',
+      '2.50 s',
+      '41',
+      '492',
+      '37',
+      '2',
+    ]);
+    expect(lines.find((line) => line.startsWith('least possible'))).toMatch(/ 350$/);
+    expect(text).toContain('version 1 of the rules');
+    expect(text).toContain('berth help what-if');
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(100);
+  });
+
+  it('says what to do where nothing was called', () => {
+    const text = whatIfText(
+      report({ calls: 0, sentence: 'No call that needs a place was logged in this time.' }),
+    );
+    expect(text).toMatch(/^No call .* --last 7d\.$/);
+  });
+});
