@@ -47,7 +47,8 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
   });
 
   it('shows at first sight what the machine has, that nothing is loaded, and what could be', async () => {
-    await page.goto('/');
+    const told = /^(\S+) shows what runs in a browser/m.exec(stack.output())?.[1];
+    await page.goto(told ?? 'berth up does not say where the dashboard is');
     await page.getByRole('status').getByText('Live').waitFor();
     await page.getByText('No resident').waitFor();
     await page.getByRole('list', { name: /^What holds RAM, of .+ GiB$/ }).waitFor();

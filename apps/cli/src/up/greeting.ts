@@ -38,7 +38,10 @@ export async function greeting(address: string, seconds: number, gone: AbortSign
       );
     }
   }
-  lines.push('', '`bin/berth status` shows what runs. Ctrl-C stops everything.');
+  lines.push(
+    '',
+    `${address}/ shows what runs in a browser, \`bin/berth status\` here. Ctrl-C stops everything.`,
+  );
   return `\n${lines.join('\n')}\n`;
 }
 
