@@ -4,6 +4,8 @@ import { packageRoot } from '#runtime/process-info.js';
 import { bench } from './commands/bench.js';
 import { type Command, type Outcome, exit } from './commands/command.js';
 import { commandHelp, help } from './commands/help.js';
+import { completion } from './commands/completion.js';
+import { LISTS } from './commands/lists.js';
 import { MANAGERS } from './commands/managers.js';
 import { operator } from './commands/operator.js';
 import { PROCESSES } from './commands/processes.js';
@@ -11,6 +13,7 @@ import { pull } from './commands/pull.js';
 import { READERS } from './commands/readers.js';
 import { replay } from './commands/replay.js';
 import { up } from './commands/up.js';
+import { wrapped } from './list-table.js';
 import { didYouMean } from './nearest.js';
 import { whatIf } from './commands/what-if.js';
 import { UsageError } from './usage-error.js';
@@ -18,6 +21,7 @@ import { UsageError } from './usage-error.js';
 const COMMANDS: readonly Command[] = [
   up,
   ...READERS,
+  ...LISTS,
   ...MANAGERS,
   operator,
   pull,
@@ -25,6 +29,7 @@ const COMMANDS: readonly Command[] = [
   replay,
   whatIf,
   bench,
+  completion(() => COMMANDS),
   help(() => COMMANDS),
 ];
 
@@ -54,7 +59,7 @@ export async function main(argv: readonly string[]): Promise<Outcome> {
     return await command.run(rest);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    console.error(`berth: ${message}`);
+    console.error(wrapped(`berth: ${message}`));
     await tellSupervisor(message);
     return exit(error instanceof UsageError ? 2 : 1);
   }

@@ -16,6 +16,13 @@ import { ModelsQuery } from './models/models.dto.js';
 import { modelsPage, residentsOf } from './models/models.repository.js';
 import { ListQuery } from './paging/list-query.dto.js';
 import { encodeCursor } from './paging/page.js';
+import { ActionsQuery } from './operator/operator.dto.js';
+import { actionsPage } from './operator/operator.repository.js';
+import { PullsQuery, pullsPage } from './pulls/pulls.repository.js';
+import { drives, storedArtifacts } from './storage/storage.controller.js';
+import { dailyRows } from './usage/daily.repository.js';
+import { UsageQuery } from './usage/usage.dto.js';
+import { usagePage } from './usage/usage.repository.js';
 import { ResidentsQuery } from './residents/residents.dto.js';
 import { residentsPage } from './residents/residents.repository.js';
 import { devicesOf, heldMemory, workersPage } from './workers/workers.repository.js';
@@ -64,8 +71,59 @@ describe('the statements of the lists', () => {
     });
     expect(callsPage(db, failed).compile().sql).toBe(
       'select * from "views"."calls" where "worker_id" = $1 and "resident_id" = $2 and "key_id" = $3 ' +
-        'and "outcome" = $4 and "received_at" >= $5 and "received_at" < $6 order by "position" desc limit $7',
+        'and "outcome" = $4 and "received_at" >= $5 and "received_at" < $6 order by "received_at" desc, "position" desc limit $7',
     );
+  });
+
+  it('calls of a range of time: along the times, behind the last row of the page before', () => {
+    const timed = Object.assign(new CallsQuery(), {
+      since: '2026-01-01',
+      after: encodeCursor('2026-01-02', '7'),
+    });
+    expect(callsPage(db, timed).compile()).toMatchObject({
+      sql:
+        'select * from "views"."calls" where "received_at" >= $1 and (received_at, position) < ($2, $3) ' +
+        'order by "received_at" desc, "position" desc limit $4',
+      parameters: ['2026-01-01', '2026-01-02', '7', 51],
+    });
+    const wrong = Object.assign(new CallsQuery(), { since: '2026-01-01', after: encodeCursor('7') });
+    expect(() => callsPage(db, wrong)).toThrow(/after is no cursor/);
+  });
+
+  it('usage: summed by what is asked, latest first, from the hours of a range', () => {
+    const by = Object.assign(new UsageQuery(), { by: ['hour', 'model'], since: '2026-01-01', limit: 10 });
+    const { sql, parameters } = usagePage(db, by, 0).compile();
+    expect(sql).toMatch(
+      /^select \* from \(select hour as "time", model_key as "model_key", sum\("calls"\)::bigint as "calls"/,
+    );
+    expect(sql).toMatch(
+      /from "views"."usage_hours" where "hour" >= \$1 group by hour, model_key\) as "u" order by "time" desc, "model_key" asc limit \$2$/,
+    );
+    expect(parameters).toEqual(['2026-01-01', 11]);
+    const days = usagePage(db, new UsageQuery(), Date.parse('2026-01-31T00:00:00Z')).compile();
+    expect(days.parameters).toEqual(['2026-01-01T00:00:00.000Z', 51]);
+  });
+
+  it('operator actions, transfers and what lies on disks: by position, by size', () => {
+    const actions = Object.assign(new ActionsQuery(), { worker: 'w', state: 'done' });
+    expect(actionsPage(db, actions).compile().sql).toBe(
+      'select * from "views"."operator_actions" where "worker_id" = $1 and "state" = $2 order by "position" desc limit $3',
+    );
+    expect(pullsPage(db, Object.assign(new PullsQuery(), { state: 'running' })).compile().sql).toBe(
+      'select * from "views"."pulls" where "state" = $1 order by "position" desc limit $2',
+    );
+    expect(storedArtifacts(db).compile().sql).toBe(
+      'select * from "views"."stored_artifacts" order by "bytes" desc, "model_key", "artifact"',
+    );
+    expect(drives(db).compile().sql).toBe(
+      'select * from "views"."storage_drives" order by "worker_id", "mount"',
+    );
+  });
+
+  it('each day: only the range of each table is looked at', () => {
+    const { sql, parameters } = dailyRows('2026-01-01', '2026-01-31').compile(db);
+    expect(sql).toContain('from "views"."decisions" where "decided_at" >= $7 and "decided_at" < $8');
+    expect(parameters).toHaveLength(8);
   });
 
   it('residents: live ones by default, each with the time of its last call', () => {

@@ -62,7 +62,7 @@ export class AdminClient {
       const query = new URLSearchParams({ limit: String(Math.min(PAGE, atMost - rows.length)) });
       if (after !== undefined) query.set('after', after);
       const page = await this.get<{ items: readonly T[]; next?: string | null }>(
-        `${path}?${query.toString()}`,
+        `${path}${path.includes('?') ? '&' : '?'}${query.toString()}`,
       );
       rows.push(...page.items);
       after = page.next ?? undefined;

@@ -4,7 +4,7 @@ import { parseArgs } from '../args.js';
 import { addressOf } from '../client/address.js';
 import { AdminClient } from '../client/admin-client.js';
 import { loadSettings } from '../settings/load.js';
-import { table } from '../table.js';
+import { listTable, wrapped } from '../list-table.js';
 import { UsageError } from '../usage-error.js';
 import { didYouMean } from '../nearest.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
@@ -75,7 +75,7 @@ export const operator: Command = {
     const accepted = await client.send<OperatorAccepted>('POST', '/admin/operator/actions', asked);
     const end = flagOn(args, 'no-wait') || hasEnded(accepted) ? accepted : await endOf(client, accepted);
     if (json) console.log(JSON.stringify(end, null, 2));
-    else console.log(hasEnded(end) ? (end.result ?? end.state) : stillGoing(end));
+    else console.log(wrapped(hasEnded(end) ? (end.result ?? end.state) : stillGoing(end)));
     return exit(end.state === 'failed' ? 1 : 0);
   },
 };
@@ -99,7 +99,7 @@ const stillGoing = ({ actionId, state }: OperatorItem): string =>
 
 function listText(rows: readonly OperatorItem[]): string {
   if (rows.length === 0) return 'Nothing was asked of a worker yet. `berth help operator` lists what can be.';
-  return table(
+  return listTable(
     ['asked', 'action', 'target', 'state', 'result'],
     rows.map((row) => [
       row.requestedAt?.slice(0, 19).replace('T', ' ') ?? '',
@@ -108,5 +108,6 @@ function listText(rows: readonly OperatorItem[]): string {
       row.state,
       row.result ?? '',
     ]),
+    4,
   );
 }

@@ -5,7 +5,7 @@ import { found } from '../problem/found.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { callView, type CallView } from './call.view.js';
 import { CallsQuery } from './calls.dto.js';
-import { CallsRepository } from './calls.repository.js';
+import { callKey, CallsRepository } from './calls.repository.js';
 
 @Controller('admin/calls')
 @UsePipes(queryPipe())
@@ -24,7 +24,7 @@ export class CallsController {
   @Get()
   async list(@Query() query: CallsQuery): Promise<Page<CallView>> {
     const rows = await this.#calls.page(query);
-    return pageOf(rows, query.limit, (row) => [row.position], callView);
+    return pageOf(rows, query.limit, (row) => callKey(query, row), callView);
   }
 
   @Get(':id')

@@ -1,11 +1,28 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { DB } from '#schema/db.types.js';
 import type { ViewsDb } from '#schema/connect.js';
-import { decodePosition } from '../paging/page.js';
+import { sql } from 'kysely';
+import { BerthFailure, berthError } from '#domain/errors.js';
+import { decodeCursor, decodePosition } from '../paging/page.js';
 import { ViewsReader } from '../views/views-reader.js';
 import type { CallsQuery } from './calls.dto.js';
 
 export type CallRow = DB['calls'];
+
+/** A range of time is read along the times, or a far one would be looked for from the newest call on. */
+const isTimed = ({ since, until }: CallsQuery): boolean => since !== undefined || until !== undefined;
+
+export const callKey = (query: CallsQuery, row: CallRow): readonly string[] =>
+  isTimed(query) ? [row.received_at, row.position] : [row.position];
+
+const POSITION = /^\d{1,20}$/;
+
+function timeAndPosition(after: string): readonly [string, string] {
+  const [at = '', position = ''] = decodeCursor(after, 2);
+  if (Number.isFinite(Date.parse(at)) && POSITION.test(position)) return [at, position];
+  const message = 'after is no cursor of this list; take it from the `next` of its last page.';
+  throw new BerthFailure(berthError('invalid_request', message, { param: 'after' }));
+}
 
 /** Newest first. */
 export const callsPage = (db: ViewsDb, query: CallsQuery) => {
@@ -18,6 +35,16 @@ export const callsPage = (db: ViewsDb, query: CallsQuery) => {
   else if (query.outcome !== undefined) rows = rows.where('outcome', '=', query.outcome);
   if (query.since !== undefined) rows = rows.where('received_at', '>=', query.since);
   if (query.until !== undefined) rows = rows.where('received_at', '<', query.until);
+  if (isTimed(query)) {
+    if (query.after !== undefined) {
+      const [at, position] = timeAndPosition(query.after);
+      rows = rows.where(sql<boolean>`(received_at, position) < (${at}, ${position})`);
+    }
+    return rows
+      .orderBy('received_at', 'desc')
+      .orderBy('position', 'desc')
+      .limit(query.limit + 1);
+  }
   if (query.after !== undefined) rows = rows.where('position', '<', decodePosition(query.after));
   return rows.orderBy('position', 'desc').limit(query.limit + 1);
 };
