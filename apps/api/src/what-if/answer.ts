@@ -1,9 +1,9 @@
-import type { WhatIfReport } from '#domain/wire/index.js';
+import type { WhatIfFigures, WhatIfReport } from '#domain/wire/index.js';
 import { changeText, type WhatIfChange, whyNotChanged } from '#placement/what-if/change.js';
 import { leastPrograms } from '#placement/what-if/least.js';
-import { moreOf, reportOf } from '#placement/what-if/report.js';
+import { MORE_SHARES, moreOf, reportOf, WORTH_SHARE } from '#placement/what-if/report.js';
 import { reproduce } from '#placement/what-if/reproduce.js';
-import { loggedCalls, reallyOf, simulateTime } from '#placement/what-if/run.js';
+import { type LoggedCalls, loggedCalls, reallyOf, simulateTime } from '#placement/what-if/run.js';
 import type { TimeOfLog } from '#placement/what-if/time-of-log.js';
 import { leastLoading } from './least-cost.js';
 
@@ -22,18 +22,18 @@ export async function answer(
     if (why !== undefined) throw new Error(why);
   }
   const logged = loggedCalls(time);
-  const more = moreOf(time);
-  const wanted = [...changes, ...(more ? [{ more }] : [])];
-  const steps = 3 + wanted.length;
+  const steps = 4 + changes.length;
   onStep('making the decisions again', 0);
   const reproduced = reproduce(time.decisions, time.calls);
   onStep('simulating the time as it was', 1 / steps);
   const base = simulateTime(time, logged, {});
-  const simulated = wanted.map((change, i) => {
+  const simulated = changes.map((change, i) => {
     onStep(`simulating ${changeText(change)}`, (2 + i) / steps);
     return { change, figures: simulateTime(time, logged, change).figures };
   });
-  onStep('computing the least loading possible', (2 + wanted.length) / steps);
+  onStep('simulating more memory', (2 + changes.length) / steps);
+  simulated.push(...moreMemory(time, logged, base.figures));
+  onStep('computing the least loading possible', (3 + changes.length) / steps);
   const programs = leastPrograms(time, logged, base);
   const { delaySeconds } = programs;
   const unknown = { kind: 'not computed', why: 'it was not asked for' } as const;
@@ -54,4 +54,22 @@ export async function answer(
       ...(notComputed === undefined ? {} : { notComputed }),
     },
   });
+}
+
+interface Simulated {
+  readonly change: WhatIfChange;
+  readonly figures: WhatIfFigures;
+}
+
+/** The least of some sizes that would have saved a good part of the loads, else the largest of them. */
+function moreMemory(time: TimeOfLog, logged: LoggedCalls, asItWas: WhatIfFigures): readonly Simulated[] {
+  let last: Simulated | undefined;
+  for (const share of MORE_SHARES) {
+    const more = moreOf(time, share);
+    if (!more) return [];
+    const change = { more };
+    last = { change, figures: simulateTime(time, logged, change).figures };
+    if (last.figures.loads <= asItWas.loads * (1 - WORTH_SHARE)) break;
+  }
+  return last ? [last] : [];
 }

@@ -14,15 +14,23 @@ const MOST_DIFFERENCES = 100;
 const STEPS_GIB = [1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512] as const;
 const SMALL_STEP_BYTES = 128 * MIB;
 
-/** About half as much again of the device on which most was evicted; undefined when nobody was. */
-export function moreOf(time: TimeOfLog): NonNullable<WhatIfChange['more']> | undefined {
+/** Shares of the device that are tried as more of it, in turn, until one saves what is worth the money. */
+export const MORE_SHARES = [0.5, 1, 2, 4] as const;
+/** Of the loads. */
+export const WORTH_SHARE = 0.1;
+
+/** So much more of the device on which most was evicted; undefined when nobody was. */
+export function moreOf(
+  time: TimeOfLog,
+  share: number = MORE_SHARES[0],
+): NonNullable<WhatIfChange['more']> | undefined {
   const [most] = [...contested(time)].sort(([, a], [, b]) => b - a);
   if (!most) return undefined;
   const [deviceId] = most;
   const worker = workerWith(time, deviceId);
   const limit = worker && tierOf(worker.state, deviceId)?.limitBytes;
   if (!worker || limit === undefined) return undefined;
-  return { workerId: worker.id, deviceId, bytes: nearStep(limit / 2) };
+  return { workerId: worker.id, deviceId, bytes: nearStep(limit * share) };
 }
 
 function workerWith(time: TimeOfLog, deviceId: DeviceId) {
