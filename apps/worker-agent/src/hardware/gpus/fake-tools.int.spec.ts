@@ -87,6 +87,8 @@ describe('a watch over cards', () => {
       await eventually('it says no more', () => now() - hangsSinceMs > 1000);
       aheadMs = 5000;
       expect(watch.latest()).toEqual([{ device: devices[0]?.device }]);
+      tools.hang(false);
+      await eventually('it is heard again', () => watch.latest()[0]?.usedBytes === 1027 * MIB);
     } finally {
       watch.stop();
     }

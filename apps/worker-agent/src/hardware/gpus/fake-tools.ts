@@ -44,7 +44,7 @@ case "$*" in
   ${refusals.join('\n  ')}
   *) ;;
 esac
-say() { if [ -e "$dir/hangs" ]; then exec sleep 600; fi; cat "$dir/$file" 2>/dev/null; }
+say() { while [ -e "$dir/hangs" ]; do sleep 0.1; done; cat "$dir/$file" 2>/dev/null; }
 say
 case "$*" in *-lms*) while sleep 0.1; do say; done ;; esac`,
     );
@@ -55,7 +55,7 @@ case "$*" in *-lms*) while sleep 0.1; do say; done ;; esac`,
     for (const [word, recorded] of Object.entries(files)) this.recorded(`${name}-${word}`, recorded);
     return this.program(
       name,
-      `if [ -e "$dir/hangs" ]; then exec sleep 600; fi
+      `while [ -e "$dir/hangs" ]; do sleep 0.1; done
 exec cat "$dir/${name}-$1"`,
     );
   }
