@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { Artifact } from '#domain/events/catalog-events.js';
 import { deviceId, type DeviceId, RAM } from '#domain/ids.js';
 import { GIB, MIB } from '#domain/units.js';
 import type { WorkerState } from '#domain/worker/state.js';
@@ -148,6 +149,38 @@ describe('the ladder on accelerators', () => {
     const both = [dense(), dense('Q4_K_M', 30)];
     const data = place(box({ cards: [[A, 600]], ram: 200 * MIB }), both);
     expect(data).toMatchObject({ artifact: 'Q4_K_M', rung: '4bit', devices: [A] });
+  });
+
+  it('splits the 4-bit form over two cards when neither holds it', () => {
+    const both = [dense(), dense('Q4_K_M', 60)];
+    const state = box({
+      cards: [
+        [A, 450],
+        [B, 450],
+      ],
+      ram: 200 * MIB,
+    });
+    const data = place(state, both, { ask: ask({ allowedRungs: ['gpu-only', '4bit'] }) });
+    expect(data).toMatchObject({ artifact: 'Q4_K_M', rung: '4bit', contract: { blocksByDevice: [5, 5] } });
+  });
+
+  it('says of the rung 4bit what keeps it from being offered', () => {
+    const rungOf = (artifacts: readonly Artifact[]) =>
+      place(box({ cards: [[A, 4000]] }), artifacts).considered.find((c) => c.rung === '4bit');
+    expect(rungOf([dense()])).toMatchObject({
+      outcome: 'not-offered',
+      reason: 'no 4-bit form of it is approved',
+    });
+    expect(rungOf([dense(), { ...dense('Q4_K_M', 30), complete: false }])).toMatchObject({
+      outcome: 'not-offered',
+      reason: 'its 4-bit form Q4_K_M: some of its files are missing',
+    });
+  });
+
+  it('places a 4-bit form as an artifact of its own when the rung 4bit is not allowed', () => {
+    const state = box({ cards: [[A, 600]], ram: 200 * MIB });
+    const data = place(state, [dense(), dense('Q4_K_M', 30)], { ask: ask({ allowedRungs: ['gpu-only'] }) });
+    expect(data).toMatchObject({ artifact: 'Q4_K_M', rung: 'gpu-only', devices: [A] });
   });
 
   it('evicts on the card that the plan needs, and leaves the others alone', () => {
