@@ -58,10 +58,10 @@ async function bench(name: string, size: Size, rounds: number, budgetMs?: number
 async function print<T>(label: string, list: readonly Timed<T>[], budgetMs?: number): Promise<void> {
   const { wallMs, cpuMs, gcShare } = await timesOf(list);
   const of = (times: readonly number[]): string =>
-    `p50 ${percentile(times, 0.5).toFixed(3)} p99 ${percentile(times, 0.99).toFixed(3)} ms`;
+    [0.5, 0.95, 0.99].map((at) => `p${at * 100} ${percentile(times, at).toFixed(2)}`).join(' ') + ' ms';
   const budget = budgetMs === undefined ? '' : `   p99 ≤ ${budgetMs} ms`;
   console.log(
-    `  ${label.padEnd(38)} wall ${of(wallMs)}   CPU ${of(cpuMs)}   collector ${(gcShare * 100).toFixed(0)} %${budget}`,
+    `  ${label.padEnd(40)} wall ${of(wallMs)}   CPU ${of(cpuMs)}   collector ${(gcShare * 100).toFixed(0)} %${budget}`,
   );
 }
 

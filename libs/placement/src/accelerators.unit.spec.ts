@@ -165,7 +165,7 @@ describe('the ladder on accelerators', () => {
   });
 
   it('says of the rung 4bit what keeps it from being offered', () => {
-    const rungOf = (artifacts: readonly Artifact[]) =>
+    const rungOf = (artifacts: Artifact[]) =>
       place(box({ cards: [[A, 4000]] }), artifacts).considered.find((c) => c.rung === '4bit');
     expect(rungOf([dense()])).toMatchObject({
       outcome: 'not-offered',

@@ -47,7 +47,7 @@ export interface PlacementInput {
   readonly history: PairHistory;
   /** Of the other models on this worker: what reloading a victim would take. */
   readonly otherHistories: ReadonlyMap<ModelKey, PairHistory>;
-  /** Recent calls by model, this one's among them. */
+  /** Recent calls of this model and of those that have residents. */
   readonly calls: ReadonlyMap<ModelKey, CallHistory>;
   readonly activity: ReadonlyMap<ResidentId, ResidentActivity>;
   readonly settings: EffectiveSettings;

@@ -251,7 +251,6 @@ export class Decider {
     const residing = new Set<ModelKey>();
     for (const resident of worker.residents.values()) residing.add(resident.modelKey);
     const models = new Set<ModelKey>([key, ...residing]);
-    for (const other of queue) models.add(other.modelKey);
     const calls = new Map([...models].map((model) => [model, callHistories.get(model)]));
     return {
       worker,
