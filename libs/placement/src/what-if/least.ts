@@ -1,9 +1,8 @@
-import { type DeviceId, type ModelKey } from '#domain/ids.js';
+import type { DeviceId, ModelKey } from '#domain/ids.js';
 import { type CachingProgram, programAtOnce, programWithDelay } from '../simulate/caching-program.js';
 import { sumOf } from '../charges.js';
 import { tierOf } from '../room.js';
-import type { SimulatedTime } from './run.js';
-import type { LoggedCalls } from './run.js';
+import type { LoggedCalls, SimulatedTime } from './run.js';
 import type { TimeOfLog } from './time-of-log.js';
 
 export interface LeastPrograms {
