@@ -7,7 +7,17 @@ import { waitFor } from '../support/wait.js';
 
 const path = browserPath();
 const MODEL = 'berth/smoke';
-const PAGES = ['overview', 'timeline', 'decisions', 'calls', 'models', 'playground', 'keys', 'settings'];
+const PAGES = [
+  'overview',
+  'timeline',
+  'decisions',
+  'calls',
+  'models',
+  'playground',
+  'keys',
+  'settings',
+  'what-if',
+];
 
 // Run by the page itself, as text: the tests are compiled without a browser's types.
 const WATCH_GROWTH = `
@@ -142,6 +152,19 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
     await resident().waitFor();
     await page.getByRole('button', { name: 'Now' }).click();
     await page.getByRole('heading', { name: 'As it stands now' }).waitFor();
+  });
+
+  it('asks what other hardware would have done, and shows it beside what happened', async () => {
+    await to('what-if');
+    await page.getByRole('textbox', { name: 'RAM that Berth may use' }).fill('much');
+    await page.getByRole('button', { name: 'Find out' }).click();
+    await page.getByText('"much" is no size').waitFor();
+    await page.getByRole('textbox', { name: 'RAM that Berth may use' }).fill('64GiB');
+    await page.getByRole('button', { name: 'Find out' }).click();
+    const table = page.getByRole('region', { name: 'Beside each other' });
+    await table.getByRole('row', { name: /^loads \d/ }).waitFor();
+    expect(await table.getByRole('columnheader').allInnerTexts()).toContain('really');
+    await page.getByText(/decisions? come out the same/).waitFor();
   });
 
   it('makes a key that is shown once, and revokes it when that is confirmed', async () => {

@@ -9,6 +9,7 @@ import Overview from './overview.svelte';
 import Playground from './playground.svelte';
 import Settings from './settings.svelte';
 import Timeline from './timeline.svelte';
+import WhatIf from './what-if.svelte';
 
 export interface Page {
   /** First part of its address. */
@@ -27,6 +28,7 @@ export const PAGES: readonly Page[] = [
   { name: 'playground', title: 'Playground', inNav: true, component: Playground },
   { name: 'keys', title: 'Keys', inNav: true, component: Keys },
   { name: 'settings', title: 'Settings', inNav: true, component: Settings },
+  { name: 'what-if', title: 'What if', inNav: true, component: WhatIf },
 ];
 const MISSING: Page = { name: 'missing', title: 'No such page', inNav: false, component: Missing };
 
