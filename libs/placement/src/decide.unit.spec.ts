@@ -610,7 +610,7 @@ describe('the record', () => {
       ],
       now: '2026-01-02T03:04:05.000Z',
       validUntil: '2026-01-02T03:14:05.000Z',
-      policy: { goal: 'quality', order: 'loss', version: 4 },
+      policy: { goal: 'quality', order: 'loss', version: 5 },
       residentId: residentId('resident-1'),
     });
   });

@@ -4,8 +4,10 @@ import type { BytesByDevice } from './charges.js';
 interface Candidate {
   readonly band: number;
   readonly frees: BytesByDevice;
-  readonly lossSeconds: number;
 }
+
+/** What is lost by a candidate, 0 or more. */
+type LossOf<C> = (candidate: C) => number;
 
 const EPSILON = 1e-9;
 
@@ -22,15 +24,17 @@ export interface Found<C> {
  * first: no loss in a lower band outweighs one in a higher. Of equal sets the first in the given order is kept.
  * @param sorted highest band first, then by loss for what is gained
  * @param start a covering set to begin with
+ * @param lossOf what each loses; sums of it are compared
  */
 export function cheapestSet<C extends Candidate>(
   deficits: BytesByDevice,
   sorted: readonly C[],
   start: readonly C[],
   nodeLimit: number,
+  lossOf: LossOf<C>,
 ): Found<C> {
-  if (isLeastLoss(deficits, sorted, start)) return { set: start, exact: true, nodes: 0 };
-  return new Search(deficits, sorted, start, nodeLimit).run();
+  if (isLeastLoss(deficits, sorted, start, lossOf)) return { set: start, exact: true, nodes: 0 };
+  return new Search(deficits, sorted, start, nodeLimit, lossOf).run();
 }
 
 /** Whether the linear relaxation already says that no set loses less: on one device, in one band. */
@@ -38,17 +42,18 @@ function isLeastLoss<C extends Candidate>(
   deficits: BytesByDevice,
   sorted: readonly C[],
   start: readonly C[],
+  lossOf: LossOf<C>,
 ): boolean {
   if (deficits.size !== 1 || sorted[0]?.band !== sorted.at(-1)?.band) return false;
   for (const [device, deficit] of deficits) {
     let loss = 0;
-    for (const c of start) loss += c.lossSeconds;
+    for (const c of start) loss += lossOf(c);
     let need = deficit;
     for (const c of sorted) {
       if (need <= 0) break;
       const bytes = Math.min(deficit, c.frees.get(device) ?? 0);
       if (bytes <= 0) continue;
-      loss -= c.lossSeconds * Math.min(1, need / bytes);
+      loss -= lossOf(c) * Math.min(1, need / bytes);
       need -= bytes;
     }
     return loss <= EPSILON;
@@ -77,7 +82,13 @@ class Search<C extends Candidate> {
   #best: readonly C[];
   #nodes = 0;
 
-  constructor(deficits: BytesByDevice, sorted: readonly C[], start: readonly C[], nodeLimit: number) {
+  constructor(
+    deficits: BytesByDevice,
+    sorted: readonly C[],
+    start: readonly C[],
+    nodeLimit: number,
+    lossOf: LossOf<C>,
+  ) {
     const devices: readonly DeviceId[] = [...deficits.keys()];
     const n = sorted.length;
     const width = devices.length;
@@ -97,7 +108,7 @@ class Search<C extends Candidate> {
     for (let i = n - 1; i >= 0; i--) {
       const c = sorted[i];
       if (!c) continue;
-      this.#loss[i] = c.lossSeconds;
+      this.#loss[i] = lossOf(c);
       for (let d = 0; d < width; d++) {
         const device = devices[d];
         const bytes = device === undefined ? 0 : (c.frees.get(device) ?? 0);
@@ -115,7 +126,7 @@ class Search<C extends Candidate> {
     this.#bestCost = new Float64Array(bands.length);
     for (const c of start) {
       const band = bands.indexOf(c.band);
-      this.#bestCost[band] = (this.#bestCost[band] ?? 0) + c.lossSeconds;
+      this.#bestCost[band] = (this.#bestCost[band] ?? 0) + lossOf(c);
     }
   }
 

@@ -6,6 +6,9 @@ import type { EvictionCandidate, EvictionSet } from './eviction.js';
  * looked at: what it works with lies in columns that every search uses anew. It finds what the general search finds.
  */
 
+/** What a byte that is freed is worth: so much of the least loss for which any candidate gives one up. */
+export const FREED_SHARE = 0.6;
+
 /** As many candidates as are searched exactly. */
 const COLUMNS = 20;
 const EPSILON = 1e-9;
@@ -41,8 +44,18 @@ export function ties(a: EvictionCandidate, b: EvictionCandidate): number {
 const dearestFirst = (a: EvictionCandidate, b: EvictionCandidate): number =>
   b.lossSeconds - a.lossSeconds || -ties(a, b);
 
+/** What a byte on a device is worth to who comes next, in seconds of loss. */
+export function worthOfByte(deviceId: DeviceId, list: readonly EvictionCandidate[]): number {
+  let least = Infinity;
+  for (const { frees: of, lossSeconds } of list) {
+    const bytes = of.get(deviceId) ?? 0;
+    if (bytes > 0) least = Math.min(least, lossSeconds / bytes);
+  }
+  return least === Infinity ? 0 : FREED_SHARE * least;
+}
+
 /**
- * The set of least loss that frees the deficit on a device.
+ * The set of least loss that frees the deficit on a device, the worth of what each frees set against its loss.
  * @param list all of one band, of known size, at most 20; each frees something there, and together they free enough
  */
 export function cheapestOnOne(
@@ -51,11 +64,13 @@ export function cheapestOnOne(
   list: readonly EvictionCandidate[],
   nodeLimit: number,
 ): FoundOnOne {
-  const sorted = byRate(deviceId, deficitBytes, list);
+  const worth = worthOfByte(deviceId, list);
+  const sorted = byRate(deviceId, deficitBytes, list, worth);
   const greedy = greedyOnOne(deficitBytes, sorted);
-  if (relaxedLoss(deficitBytes, sorted.length) >= lossOf(greedy) - EPSILON)
+  const greedyLoss = netLossOf(deviceId, greedy, worth);
+  if (relaxedLoss(deficitBytes, sorted.length) >= greedyLoss - EPSILON)
     return { victims: greedy, exact: true, nodes: 0 };
-  const nodes = search(deficitBytes, sorted.length, lossOf(greedy), nodeLimit);
+  const nodes = search(deficitBytes, sorted.length, greedyLoss, nodeLimit);
   const exact = Math.abs(nodes) <= nodeLimit;
   if (nodes > 0) return { victims: greedy, exact, nodes };
   const victims = sorted.filter((_, i) => chosen[i] === 1);
@@ -67,11 +82,13 @@ function byRate(
   deviceId: DeviceId,
   deficitBytes: number,
   list: readonly EvictionCandidate[],
+  worth: number,
 ): readonly EvictionCandidate[] {
   const sorted: EvictionCandidate[] = [];
   for (const candidate of list) {
     const bytes = candidate.frees.get(deviceId) ?? 0;
-    const rate = candidate.lossSeconds / Math.max(1, Math.min(deficitBytes, bytes));
+    const net = candidate.lossSeconds - worth * bytes;
+    const rate = net / Math.max(1, Math.min(deficitBytes, bytes));
     let at = sorted.length;
     for (; at > 0; at--) {
       const before = sorted[at - 1];
@@ -88,7 +105,7 @@ function byRate(
   }
   rest[sorted.length] = 0;
   for (let i = sorted.length - 1; i >= 0; i--) {
-    losses[i] = sorted[i]?.lossSeconds ?? 0;
+    losses[i] = (sorted[i]?.lossSeconds ?? 0) - worth * (frees[i] ?? 0);
     rest[i] = (rest[i + 1] ?? 0) + (frees[i] ?? 0);
   }
   return sorted;
@@ -139,9 +156,9 @@ function dropped(
   return gone.size === 0 ? taken : taken.filter((c) => !gone.has(c));
 }
 
-function lossOf(set: readonly EvictionCandidate[]): number {
+function netLossOf(deviceId: DeviceId, set: readonly EvictionCandidate[], worth: number): number {
   let loss = 0;
-  for (const c of set) loss += c.lossSeconds;
+  for (const c of set) loss += c.lossSeconds - worth * (c.frees.get(deviceId) ?? 0);
   return loss;
 }
 

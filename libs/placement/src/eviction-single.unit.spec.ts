@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { deviceId, modelKey, residentId } from '#domain/ids.js';
 import type { EvictionCandidate } from './eviction.js';
 import { cheapestSet } from './eviction-exact.js';
-import { cheapestOnOne } from './eviction-single.js';
+import { cheapestOnOne, worthOfByte } from './eviction-single.js';
 
 const CARD = deviceId('gpu-a');
 
@@ -30,7 +30,6 @@ const made = (drawn: readonly { bytes: number; loss: number; idle: number }[]): 
     unknownSize: false,
   }));
 
-const loss = (set: readonly EvictionCandidate[]): number => set.reduce((sum, c) => sum + c.lossSeconds, 0);
 const bytes = (set: readonly EvictionCandidate[]): number =>
   set.reduce((sum, c) => sum + (c.frees.get(CARD) ?? 0), 0);
 
@@ -40,9 +39,12 @@ it('on one device the short search finds what the general one finds, and nobody 
       const list = made(drawn);
       const deficit = Math.min(wanted, bytes(list));
       const found = cheapestOnOne(CARD, deficit, list, 100_000);
-      const rate = (c: EvictionCandidate): number => c.lossSeconds / Math.min(deficit, bytes([c]));
+      const worth = worthOfByte(CARD, list);
+      const net = (c: EvictionCandidate): number => c.lossSeconds - worth * bytes([c]);
+      const loss = (set: readonly EvictionCandidate[]): number => set.reduce((sum, c) => sum + net(c), 0);
+      const rate = (c: EvictionCandidate): number => net(c) / Math.min(deficit, bytes([c]));
       const byRate = [...list].sort((a, b) => rate(a) - rate(b));
-      const general = cheapestSet(new Map([[CARD, deficit]]), byRate, list, 100_000);
+      const general = cheapestSet(new Map([[CARD, deficit]]), byRate, list, 100_000, net);
       expect(found.exact).toBe(true);
       expect(loss(found.victims)).toBeCloseTo(loss(general.set), 6);
       expect(bytes(found.victims)).toBeGreaterThanOrEqual(deficit);

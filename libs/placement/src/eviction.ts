@@ -1,7 +1,7 @@
 import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import type { BytesByDevice } from './charges.js';
 import { cheapestSet } from './eviction-exact.js';
-import { cheapestOnOne, ties } from './eviction-single.js';
+import { cheapestOnOne, FREED_SHARE, ties } from './eviction-single.js';
 import type { EvictionOrder } from './settings.js';
 
 /** A resident that may be evicted, with what counts for and against it. */
@@ -22,7 +22,7 @@ export interface EvictionCandidate {
 
 export interface EvictionSet {
   readonly victims: readonly EvictionCandidate[];
-  /** True when no set of less loss would do. */
+  /** True when no set of less loss would do, what each frees counted for it. */
   readonly exact: boolean;
 }
 
@@ -145,7 +145,9 @@ function fromBands(
     const sorted = [...eligible].sort(byOrder(order, deficits));
     return { victims: dropSuperfluous(deficits, takeUntilCovered(deficits, sorted)), exact: false };
   }
-  const cheapFirst = byLossForGain(eligible, deficits);
+  const net = netLosses(eligible, deficits);
+  const lossOf = (c: EvictionCandidate): number => net.get(c) ?? c.lossSeconds;
+  const cheapFirst = byLossForGain(eligible, deficits, lossOf);
   const greedy = dropSuperfluous(deficits, takeUntilCovered(deficits, cheapFirst));
   if (eligible.length > EXACT_CANDIDATES) return { victims: greedy, exact: false };
   // The sort is stable: highest band first, and within a band as before.
@@ -154,9 +156,33 @@ function fromBands(
       ? cheapFirst
       : [...cheapFirst].sort((a, b) => b.band - a.band);
   const limit = Math.min(NODES_PER_PLAN, field.nodesLeft);
-  const { set, exact, nodes } = cheapestSet(deficits, highFirst, greedy, limit);
+  const { set, exact, nodes } = cheapestSet(deficits, highFirst, greedy, limit, lossOf);
   field.nodesLeft -= nodes;
   return { victims: set === greedy ? greedy : dropSuperfluous(deficits, set), exact };
+}
+
+/**
+ * What is lost by each when what it frees is counted for it: who comes next finds the bytes that are freed beyond the
+ * need, and has to evict less. A byte is worth less than any candidate loses for one, so that nobody goes without need.
+ */
+function netLosses(
+  candidates: readonly EvictionCandidate[],
+  deficits: BytesByDevice,
+): ReadonlyMap<EvictionCandidate, number> {
+  const freed = candidates.map((c) => bytesFreed(c, deficits));
+  let least = Infinity;
+  candidates.forEach(({ lossSeconds }, i) => {
+    const bytes = freed[i] ?? 0;
+    if (bytes > 0) least = Math.min(least, lossSeconds / bytes);
+  });
+  const worth = least === Infinity ? 0 : FREED_SHARE * least;
+  return new Map(candidates.map((c, i) => [c, c.lossSeconds - worth * (freed[i] ?? 0)]));
+}
+
+function bytesFreed(c: EvictionCandidate, deficits: BytesByDevice): number {
+  let bytes = 0;
+  for (const device of deficits.keys()) bytes += c.frees.get(device) ?? 0;
+  return bytes;
 }
 
 /** The candidates of as many bands, from the lowest up, as the deficits need; undefined when all of them do not do. */
@@ -178,9 +204,10 @@ function lowestBands(
 function byLossForGain(
   candidates: readonly EvictionCandidate[],
   deficits: BytesByDevice,
+  lossOf: (candidate: EvictionCandidate) => number,
 ): readonly EvictionCandidate[] {
   const rates = new Map<EvictionCandidate, number>();
-  for (const c of candidates) rates.set(c, c.lossSeconds / gain(c, deficits));
+  for (const c of candidates) rates.set(c, lossOf(c) / gain(c, deficits));
   const rate = (c: EvictionCandidate): number => rates.get(c) ?? 0;
   return [...candidates].sort((a, b) => a.band - b.band || rate(a) - rate(b) || ties(a, b));
 }

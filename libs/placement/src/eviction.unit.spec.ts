@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { deviceId, modelKey, RAM, residentId } from '#domain/ids.js';
 import { type EvictionCandidate, evictionSet } from './eviction.js';
-import { agedCalls, expectedLoss, loadSeconds, soonness, soonSeconds } from './loss.js';
+import { agedCalls, expectedLoss, loadSeconds, soonness, soonnessByGaps, soonnessByRate } from './loss.js';
 import { calls, contract, measuredHistory, NOW_MS, ramBytes } from './testing/factories.js';
 import { placementClassOf } from '#domain/placement-terms.js';
 
@@ -58,6 +58,15 @@ describe('the order by loss', () => {
       'small',
     ]);
     expect(names(10, [loses('big', 10, 4), loses('small', 6, 2), loses('other', 5, 2.5)])).toEqual(['big']);
+  });
+
+  it('prefers what frees more for little more loss, since who comes next finds it', () => {
+    expect(names(10, [loses('enough', 10, 4), loses('more', 30, 5), loses('cheap', 9, 1.5)])).toEqual([
+      'more',
+    ]);
+    expect(names(10, [loses('enough', 10, 4), loses('more', 30, 9), loses('cheap', 9, 1.5)])).toEqual([
+      'enough',
+    ]);
   });
 
   it('uses up a lower band before it touches a higher one', () => {
@@ -143,15 +152,18 @@ describe('the expected loss', () => {
     });
 
   it('of a model without gaps longer than its idleness counts one unknown gap alone', () => {
-    expect(soonness(undefined, NOW_MS)).toBeCloseTo(60 / (60 + 2 * (600 + 60)), 12);
-    expect(soonness(every(100, 1, 40), NOW_MS)).toBeCloseTo(60 / (60 + 2 * (40 + 60)), 12);
-    expect(soonness(every(100, 10, 400), NOW_MS)).toBeCloseTo(60 / (60 + 2 * (400 + 60)), 12);
+    expect(soonnessByGaps(undefined, NOW_MS)).toBeCloseTo(180 / (180 + 2 * (600 + 60)), 12);
+    expect(soonnessByGaps(every(100, 1, 40), NOW_MS)).toBeCloseTo(180 / (180 + 2 * (40 + 60)), 12);
+    expect(soonnessByGaps(every(100, 10, 400), NOW_MS)).toBeCloseTo(180 / (180 + 2 * (400 + 60)), 12);
   });
-  it('weighs what is left of each longer gap, half as much every 8 gaps back', () => {
-    const unknown = 60 / (60 + 2 * (40 + 60));
-    const weights = [...Array(9).keys()].map((back) => 0.5 ** (back / 8));
+  it('weighs what is left of each longer gap, half as much every 16 gaps back', () => {
+    const unknown = 180 / (180 + 2 * (40 + 60));
+    const weights = [...Array(9).keys()].map((back) => 0.5 ** (back / 16));
     const sum = weights.reduce((a, b) => a + b, 0);
-    expect(soonness(every(100, 10, 40), NOW_MS)).toBeCloseTo((unknown + sum * Math.exp(-1)) / (1 + sum), 12);
+    expect(soonnessByGaps(every(100, 10, 40), NOW_MS)).toBeCloseTo(
+      (unknown + sum * Math.exp(-60 / 180)) / (1 + sum),
+      12,
+    );
   });
   it('is less the longer a model of even gaps is idle beyond them, and more just before its gap ends', () => {
     const at = (idle: number) => soonness(every(300, 10, idle), NOW_MS);
@@ -159,13 +171,27 @@ describe('the expected loss', () => {
     expect(at(310)).toBeLessThan(at(290));
     expect(at(3000)).toBeLessThan(at(310));
   });
-  it('looks a minute ahead, and further where models stay long', () => {
-    expect(soonSeconds([])).toBe(60);
-    expect(soonSeconds([100, 300])).toBe(60);
-    expect(soonSeconds([1000, 3000])).toBe(200);
-    expect(soonness(every(300, 10, 100), NOW_MS, 200)).toBeGreaterThan(
-      soonness(every(300, 10, 100), NOW_MS, 60),
+  it('counts calls half as much every hour back, by the time seen of them and 1,200 s', () => {
+    const counted = 1 + 0.5 + 0.25;
+    const exposure = (3600 / Math.LN2) * (1 - 0.25);
+    const expected = (180 * counted) / (exposure + 1200);
+    expect(soonnessByRate(every(3600, 3, 0), NOW_MS)).toBeCloseTo(expected / (1 + expected), 12);
+    expect(soonnessByRate(every(3600, 3, 3600), NOW_MS)).toBeLessThan(expected / (1 + expected));
+    expect(soonnessByRate(undefined, NOW_MS)).toBe(1);
+  });
+  it('takes the arrivals that are kept for all that came since the first of them', () => {
+    const kept = every(60, 64, 0);
+    expect(soonnessByRate({ ...kept, calls: 640, firstArrivalMs: NOW_MS - 38_400_000 }, NOW_MS)).toBe(
+      soonnessByRate(kept, NOW_MS),
     );
+  });
+  it('is what the gaps say, brought down where calls have become few', () => {
+    const beat = every(100, 60, 95);
+    expect(soonnessByRate(beat, NOW_MS)).toBeLessThan(soonnessByGaps(beat, NOW_MS));
+    const fresh = every(20, 60, 50);
+    expect(soonness(fresh, NOW_MS)).toBe(soonnessByGaps(fresh, NOW_MS));
+    const gaps = soonnessByGaps(beat, NOW_MS);
+    expect(soonness(beat, NOW_MS)).toBeCloseTo(gaps ** (1 / 3) * soonnessByRate(beat, NOW_MS) ** (2 / 3), 12);
   });
   it('is soonness · (reload + wait)', () => {
     expect(expectedLoss(0.5, 10, 2)).toBe(6);

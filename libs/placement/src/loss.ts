@@ -6,15 +6,17 @@ import { memo } from './memo.js';
 
 /** H: calls so far back count half in the order `gdsf`. */
 export const HORIZON_SECONDS = 600;
-/** τ at least. */
-export const SOON_SECONDS = 60;
-/** Share of the mean time for which models have been resident that τ is, where they stay long. */
-const SOON_SHARE_OF_RESIDENCY = 0.1;
+/** τ: a reload that is needed so much later weighs 1/e of one that is needed at once. */
+export const SOON_SECONDS = 180;
 /** A gap counts half as much as one that came so many gaps after it. */
-const HALVED_EVERY_GAPS = 8;
+const HALVED_EVERY_GAPS = 16;
 /** A gap of unknown length stands beside the known ones: what is left of it is this many times what has passed. */
 const UNKNOWN_REMAINDER = 2;
 const UNKNOWN_SECONDS = 60;
+/** A call counts half as much for every so many seconds that it lies back. */
+const RATE_HALVED_EVERY_SECONDS = 3600;
+/** Time without calls that is added to what was seen of a model: one call alone makes no high rate. */
+const RATE_PRIOR_SECONDS = 1200;
 /** How long a model that was never called is taken to have been idle. */
 const NEVER_CALLED_IDLE_SECONDS = 600;
 
@@ -23,36 +25,65 @@ const START_SECONDS = 2;
 const READ_BYTES_PER_SECOND = 1.5e9;
 
 /**
- * τ: a reload that is needed so much later weighs 1/e of one that is needed at once. Where places change hands seldom, a
- * victim would have stayed long, and calls that are further off count.
- * @param residentSeconds for how long each resident has been there
+ * How soon a model is wanted again, from 1 (now) to 0 (never): e^(−T ÷ τ) over the time T until its next call. It is what
+ * its gaps say, brought down where its calls of late say less: ∛(gaps · rate²). Gaps know the bursts and the even beat of
+ * calls, and believe too much after a burst, since what ended it is not among them; the rate knows that calls became few.
  */
-export function soonSeconds(residentSeconds: readonly number[]): number {
-  if (residentSeconds.length === 0) return SOON_SECONDS;
-  const mean = residentSeconds.reduce((a, b) => a + b, 0) / residentSeconds.length;
-  return Math.max(SOON_SECONDS, SOON_SHARE_OF_RESIDENCY * mean);
+export function soonness(calls: CallHistory | undefined, nowMs: number): number {
+  const byGaps = soonnessByGaps(calls, nowMs);
+  return Math.min(byGaps, Math.cbrt(byGaps * soonnessByRate(calls, nowMs) ** 2));
 }
 
 /**
- * How soon a model is wanted again, from 1 (now) to 0 (never): the mean of e^(−T ÷ τ) over what is left, T, of those of
- * its gaps that lasted longer than it has been idle by now. Later gaps count more. One gap of unknown length is counted
- * with them, its remainder exponential with mean 2 · (idle + 60 s): it is all there is beyond the longest gap, and keeps
- * few gaps from being believed too much.
+ * The mean of e^(−T ÷ τ) over what is left, T, of those of its gaps that lasted longer than it has been idle by now. Later
+ * gaps count more. One gap of unknown length is counted with them, its remainder exponential with mean 2 · (idle + 60 s):
+ * it is all there is beyond the longest gap, and keeps few gaps from being believed too much.
  */
-export function soonness(calls: CallHistory | undefined, nowMs: number, tauSeconds = SOON_SECONDS): number {
-  const last = calls?.arrivalsMs.at(-1);
-  const idleSeconds = last === undefined ? NEVER_CALLED_IDLE_SECONDS : Math.max(0, (nowMs - last) / 1000);
+export function soonnessByGaps(calls: CallHistory | undefined, nowMs: number): number {
+  const idleSeconds = idleSecondsOf(calls, nowMs);
   let weights = 1;
-  let sum = tauSeconds / (tauSeconds + UNKNOWN_REMAINDER * (idleSeconds + UNKNOWN_SECONDS));
+  let sum = SOON_SECONDS / (SOON_SECONDS + UNKNOWN_REMAINDER * (idleSeconds + UNKNOWN_SECONDS));
   if (calls) {
     for (const { seconds, weight } of gapsOf(calls)) {
       if (seconds <= idleSeconds) continue;
       weights += weight;
-      sum += weight * Math.exp((idleSeconds - seconds) / tauSeconds);
+      sum += weight * Math.exp((idleSeconds - seconds) / SOON_SECONDS);
     }
   }
   return sum / weights;
 }
+
+/**
+ * The mean of e^(−T ÷ τ) when calls come independently, λτ ÷ (1 + λτ): λ the calls of the last hours, later ones counting
+ * more, by the time in which they came, that counting likewise, and 1,200 s. Of a model that was never called it says
+ * nothing.
+ */
+export function soonnessByRate(calls: CallHistory | undefined, nowMs: number): number {
+  if (calls === undefined || calls.arrivalsMs.length === 0) return 1;
+  const { atLast, sinceMs } = agedArrivals(calls);
+  const counted = atLast * aged(idleSecondsOf(calls, nowMs));
+  const seenSeconds = Math.max(0, (nowMs - sinceMs) / 1000);
+  const exposure = (RATE_HALVED_EVERY_SECONDS / Math.LN2) * (1 - aged(seenSeconds));
+  const expected = (SOON_SECONDS * counted) / (exposure + RATE_PRIOR_SECONDS);
+  return expected / (1 + expected);
+}
+
+function idleSecondsOf(calls: CallHistory | undefined, nowMs: number): number {
+  const last = calls?.arrivalsMs.at(-1);
+  return last === undefined ? NEVER_CALLED_IDLE_SECONDS : Math.max(0, (nowMs - last) / 1000);
+}
+
+const aged = (seconds: number): number => 0.5 ** (seconds / RATE_HALVED_EVERY_SECONDS);
+
+/** What the arrivals count together when the last of them comes, and since when they are all that came. */
+const agedArrivals = memo(({ arrivalsMs, calls, firstArrivalMs }: CallHistory) => {
+  const last = arrivalsMs.at(-1) ?? 0;
+  const first = arrivalsMs[0] ?? last;
+  return {
+    atLast: arrivalsMs.reduce((sum, at) => sum + aged(Math.max(0, last - at) / 1000), 0),
+    sinceMs: calls > arrivalsMs.length ? first : Math.min(first, firstArrivalMs ?? first),
+  };
+});
 
 const gapsOf = memo(({ arrivalsMs }: CallHistory) =>
   arrivalsMs.slice(1).map((at, i, all) => ({

@@ -96,8 +96,8 @@ describe('renderDecision on a machine with cards', () => {
         gpu-b  600.0 MiB free
 
       Who has to go
-        old/one frees 300.0 MiB of gpu-a; expected loss 0.5 s
-        No other choice would cost less.
+        old/one frees 300.0 MiB of gpu-a; expected loss 0.3 s
+        No other choice would cost less, what it frees beyond the need set against it.
 
       Expected
         load 2.7 s, prompt and output 2.6 s
@@ -120,7 +120,7 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 4
+        goal quality, eviction order loss, rules version 5
         asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
@@ -156,65 +156,65 @@ describe('renderDecision on a machine with cards', () => {
     );
     expect(text(cards, blocks(100, 0), { ask: ask({ allowedRungs: ['gpu-only'] }), history }))
       .toMatchInlineSnapshot(`
-      "Load big/m into RAM and gpu-a and gpu-b.
-      Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
+        "Load big/m into RAM and gpu-a and gpu-b.
+        Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
-      How
-        artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
-          gpu-a, 4 blocks on gpu-b)
-        engine llama-server (build ls1), 4 threads, 1 slot of 8,192 tokens, KV cache f16
+        How
+          artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
+            gpu-a, 4 blocks on gpu-b)
+          engine llama-server (build ls1), 4 threads, 1 slot of 8,192 tokens, KV cache f16
 
-      What it takes
-        RAM    weights           4.0 MiB  measured at another setting, moved by the file header [event-42]
-               KV cache              0 B  measured at another setting, moved by the file header [event-42]
-               work buffers      1.0 MiB  measured at another setting, moved by the file header [event-42]
-               process itself   60.0 MiB  measured at another setting, moved by the file header [event-42]
-               together         65.0 MiB
-        gpu-a  weights         601.0 MiB  measured at another setting, moved by the file header [event-42]
-               KV cache         24.0 MiB  measured at another setting, moved by the file header [event-42]
-               work buffers      9.0 MiB  measured at another setting, moved by the file header [event-42]
-               process itself   41.0 MiB  measured at another setting, moved by the file header [event-42]
-               together        675.0 MiB
-        gpu-b  weights         405.0 MiB  measured at another setting, moved by the file header [event-42]
-               KV cache         16.0 MiB  measured at another setting, moved by the file header [event-42]
-               work buffers     10.0 MiB  measured at another setting, moved by the file header [event-42]
-               process itself   38.0 MiB  measured at another setting, moved by the file header [event-42]
-               together        469.0 MiB
+        What it takes
+          RAM    weights           4.0 MiB  measured at another setting, moved by the file header [event-42]
+                 KV cache              0 B  measured at another setting, moved by the file header [event-42]
+                 work buffers      1.0 MiB  measured at another setting, moved by the file header [event-42]
+                 process itself   60.0 MiB  measured at another setting, moved by the file header [event-42]
+                 together         65.0 MiB
+          gpu-a  weights         601.0 MiB  measured at another setting, moved by the file header [event-42]
+                 KV cache         24.0 MiB  measured at another setting, moved by the file header [event-42]
+                 work buffers      9.0 MiB  measured at another setting, moved by the file header [event-42]
+                 process itself   41.0 MiB  measured at another setting, moved by the file header [event-42]
+                 together        675.0 MiB
+          gpu-b  weights         405.0 MiB  measured at another setting, moved by the file header [event-42]
+                 KV cache         16.0 MiB  measured at another setting, moved by the file header [event-42]
+                 work buffers     10.0 MiB  measured at another setting, moved by the file header [event-42]
+                 process itself   38.0 MiB  measured at another setting, moved by the file header [event-42]
+                 together        469.0 MiB
 
-      What there was
-        RAM    4.00 GiB free
-        gpu-a  500.0 MiB free
-        gpu-b  600.0 MiB free
+        What there was
+          RAM    4.00 GiB free
+          gpu-a  500.0 MiB free
+          gpu-b  600.0 MiB free
 
-      Who has to go
-        old/one frees 300.0 MiB of gpu-a; expected loss 0.5 s
-        No other choice would cost less.
+        Who has to go
+          old/one frees 300.0 MiB of gpu-a; expected loss 0.3 s
+          No other choice would cost less, what it frees beyond the need set against it.
 
-      Expected
-        load 7.5 s, prompt and output 2.6 s
+        Expected
+          load 7.5 s, prompt and output 2.6 s
 
-      What was looked at
-        F16 gpu-only on gpu-b, 4,096 tokens, needs 1.11 GiB of 4.59 GiB free: refused, needs 1.05 GiB of
-          device gpu-b, and its size is 600.0 MiB
-        F16 gpu-only on gpu-a, 4,096 tokens, needs 1.11 GiB of 4.49 GiB free: refused, needs 1.05 GiB of
-          device gpu-a, and its size is 800.0 MiB
-        F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, needs 1.18 GiB of 5.07 GiB free, 10 s to the end:
-          chosen, fits after evicting old/one
-        F16 moe: not offered, the settings or the call do not allow it
-        F16 4bit: not offered, the settings or the call do not allow it
-        F16 ram-only: not offered, the settings or the call do not allow it
-        F16 max-ram: not offered, the settings or the call do not allow it
-        F16 max-gpu: not offered, the settings or the call do not allow it
+        What was looked at
+          F16 gpu-only on gpu-b, 4,096 tokens, needs 1.11 GiB of 4.59 GiB free: refused, needs 1.05 GiB of
+            device gpu-b, and its size is 600.0 MiB
+          F16 gpu-only on gpu-a, 4,096 tokens, needs 1.11 GiB of 4.49 GiB free: refused, needs 1.05 GiB of
+            device gpu-a, and its size is 800.0 MiB
+          F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, needs 1.18 GiB of 5.07 GiB free, 10 s to the end:
+            chosen, fits after evicting old/one
+          F16 moe: not offered, the settings or the call do not allow it
+          F16 4bit: not offered, the settings or the call do not allow it
+          F16 ram-only: not offered, the settings or the call do not allow it
+          F16 max-ram: not offered, the settings or the call do not allow it
+          F16 max-gpu: not offered, the settings or the call do not allow it
 
-      The queue
-        1 call waited; this call was number 1
+        The queue
+          1 call waited; this call was number 1
 
-      Decided from
-        worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 4
-        asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
-      "
-    `);
+        Decided from
+          worker-worker-1 up to event 7
+          goal quality, eviction order loss, rules version 5
+          asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
+        "
+      `);
     const same = ask({ allowedRungs: ['gpu-only'], context: 4096 });
     expect(text(cards, blocks(100, 0), { ask: same, history })).toMatchInlineSnapshot(`
       "Load big/m into RAM and gpu-a and gpu-b.
@@ -248,8 +248,8 @@ describe('renderDecision on a machine with cards', () => {
         gpu-b  600.0 MiB free
 
       Who has to go
-        old/one frees 300.0 MiB of gpu-a; expected loss 0.5 s
-        No other choice would cost less.
+        old/one frees 300.0 MiB of gpu-a; expected loss 0.3 s
+        No other choice would cost less, what it frees beyond the need set against it.
 
       Expected
         load 7.5 s, prompt and output 2.6 s
@@ -272,7 +272,7 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 4
+        goal quality, eviction order loss, rules version 5
         asked: context 4,096 tokens, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
@@ -324,7 +324,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 4
+          goal quality, eviction order loss, rules version 5
           asked: context as long as calls need, KV cache f16, 1 slot, placed moe only
         "
       `);
@@ -375,7 +375,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 4
+          goal quality, eviction order loss, rules version 5
           asked: context as long as calls need, KV cache f16, 1 slot, placed max-ram only
         "
       `);

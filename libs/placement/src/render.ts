@@ -166,7 +166,7 @@ function victimLines(data: PlacementDecidedData): readonly string[] {
   });
   const others = data.victims.some((v) => v.modelKey !== data.modelKey);
   const how = data.exact
-    ? 'No other choice would cost less.'
+    ? 'No other choice would cost less, what it frees beyond the need set against it.'
     : `Chosen in the order "${data.policy.order}", without trying every combination.`;
   return ['Who has to go', ...lines, ...(others ? wrap(how, '    ', '  ') : []), ''];
 }

@@ -44,8 +44,8 @@ describe('renderDecision', () => {
           RAM  99.0 MiB free
 
         Who has to go
-          tiny/a frees 100.0 MiB of RAM; expected loss 0.4 s
-          No other choice would cost less.
+          tiny/a frees 100.0 MiB of RAM; expected loss 0.2 s
+          No other choice would cost less, what it frees beyond the need set against it.
 
         Expected
           load 2.0 s, output time unknown (no call was measured yet)
@@ -63,7 +63,7 @@ describe('renderDecision', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 4
+          goal quality, eviction order loss, rules version 5
           asked: context as long as calls need, KV cache f16, 1 slot
         "
       `);
@@ -97,7 +97,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 4
+        goal quality, eviction order loss, rules version 5
         asked: context as long as calls need, KV cache f16, 1 slot
       "
     `);
@@ -143,7 +143,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 4
+        goal quality, eviction order loss, rules version 5
         asked: context 8,192 tokens, KV cache f16, 1 slot
       "
     `);

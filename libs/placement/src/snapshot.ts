@@ -9,7 +9,7 @@ import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type CoreClaim, type Cores, coresOf } from './cores.js';
 import { type EvictionCandidate, EvictionField } from './eviction.js';
-import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness, soonSeconds } from './loss.js';
+import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness } from './loss.js';
 import { memo } from './memo.js';
 import { type Rates, ratesOf } from './predict.js';
 import { type ProcessFigures, processFiguresOf } from './process-figures.js';
@@ -118,17 +118,11 @@ function sortResidents(
   const blocking: Blocking[] = [];
   const overdue = input.ticket !== undefined && isOverdue(input.ticket, input.nowMs, input.settings);
   const wantedAhead = modelsWantedAhead(input);
-  const residentSeconds: number[] = [];
-  for (const r of residents) {
-    if (r.phase === 'ready' && !r.leaving)
-      residentSeconds.push(secondsSince(input.nowMs, factsOf(r).readyAtMs));
-  }
-  const tau = soonSeconds(residentSeconds);
   for (const resident of residents) {
     if (resident.modelKey === input.model.modelKey && !resident.leaving) continue;
     const reason = whyNotVictim(input, resident, wantedAhead);
     if (reason === undefined) {
-      candidates.push(candidateOf(input, resident, charges, rooms, tau));
+      candidates.push(candidateOf(input, resident, charges, rooms));
       continue;
     }
     const activity = input.activity.get(resident.residentId);
@@ -143,7 +137,7 @@ function sortResidents(
       ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
     });
     if (reason.busy && overdue) {
-      const candidate = candidateOf(input, resident, charges, rooms, tau);
+      const candidate = candidateOf(input, resident, charges, rooms);
       busy.push({ ...candidate, band: candidate.band + BUSY_BAND });
     }
   }
@@ -235,7 +229,6 @@ function candidateOf(
   resident: Resident,
   charges: ReadonlyMap<ResidentId, Charge>,
   rooms: ReadonlyMap<DeviceId, Room>,
-  tau: number,
 ): EvictionCandidate {
   const { modelKey, residentId } = resident;
   const charge = charges.get(residentId);
@@ -248,7 +241,7 @@ function candidateOf(
     modelKey,
     band: bandOf(input, resident),
     frees: charge && charge.unknownOn.size > 0 ? unknownFrees(charge, charges, rooms) : bytes,
-    lossSeconds: expectedLoss(soonness(calls, input.nowMs, tau), reload.seconds, meanWaitSeconds(calls)),
+    lossSeconds: expectedLoss(soonness(calls, input.nowMs), reload.seconds, meanWaitSeconds(calls)),
     reloadSeconds: reload.seconds,
     idleSeconds: idleSecondsOf(input, resident),
     calls: calls?.calls ?? 0,

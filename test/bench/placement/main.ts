@@ -6,7 +6,7 @@ import { policies, sizingPolicies } from './policies.js';
 import { plot } from './plot.js';
 import { markdown, rowsOf } from './report.js';
 import { type Run, runAll } from './runs.js';
-import { TARGET_HARDWARE, verdicts } from './targets.js';
+import { isCompared, TARGET_HARDWARE, verdicts } from './targets.js';
 import { whyNoTraces } from './traces.js';
 import { WORKLOADS, type WorkloadName } from './workloads.js';
 
@@ -17,7 +17,7 @@ const USAGE = `Usage: node dist/test/bench/placement/main.js [options]
   --only Berth         policies whose name contains this
   --sizing             Berth with exact sizes, with sizes 15 % off, and with these until they are measured
   --out FOLDER         writes report.md and a plot for each table
-  --check              W1 on the boxes with a target; ends with 1 when one is missed
+  --check              W1 on the boxes with a target, and the policies that it names; ends with 1 when one is missed
   --traces FOLDER      where the request traces lie (also BERTH_TRACES); default ../shared/traces beside the checkout
 `;
 
@@ -60,8 +60,10 @@ async function main(): Promise<number> {
       const here: Run[] = [];
       for (let seed = 1; seed <= seeds; seed++) {
         const all = values.sizing ? sizingPolicies(seed) : policies();
-        const wanted = all.filter((p) => p.name.includes(values.only));
-        here.push(...(await runAll(name, box, seed, wanted)));
+        const wanted = all.filter(({ name: policy }) =>
+          values.check ? isCompared(policy) : policy.includes(values.only),
+        );
+        here.push(...(await runAll(name, box, seed, wanted, !values.check)));
       }
       console.log(markdown(here));
       runs.push(...here);

@@ -87,12 +87,14 @@ function section(title: string, rows: readonly Row[]): string {
   if (!first) return '';
   const calls = over(first, (r) => r.metrics.calls).toFixed(0);
   const bound = over(first, (r) => r.boundSeconds).toFixed(0);
-  const delayed = over(first, (r) => r.delayedBoundSeconds).toFixed(0);
+  const delayed = first.runs.every((r) => r.delayedBoundSeconds !== undefined)
+    ? `; ${over(first, (r) => r.delayedBoundSeconds ?? 0).toFixed(0)} s if calls may wait 60 s`
+    : '';
   const seeds = first.runs.length === 1 ? '1 seed' : `${first.runs.length} seeds`;
   return [
     `### ${title}`,
     '',
-    `${calls} calls, ${seeds}, means over them. Bound: ${bound} s of loading; ${delayed} s if calls may wait 60 s.`,
+    `${calls} calls, ${seeds}, means over them. Bound: ${bound} s of loading${delayed}.`,
     '',
     `| ${COLUMNS.map(([name]) => name).join(' | ')} |`,
     `| ${COLUMNS.map((_, i) => (i === 0 ? '---' : '---:')).join(' | ')} |`,
