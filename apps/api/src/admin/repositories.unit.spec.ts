@@ -86,6 +86,9 @@ describe('the statements of the lists', () => {
         'order by "received_at" desc, "position" desc limit $4',
       parameters: ['2026-01-01', '2026-01-02', '7', 51],
     });
+    expect(callsPage(db, Object.assign(new CallsQuery(), { resident: 'r' })).compile().sql).toBe(
+      'select * from "views"."calls" where "resident_id" = $1 order by "received_at" desc, "position" desc limit $2',
+    );
     const wrong = Object.assign(new CallsQuery(), { since: '2026-01-01', after: encodeCursor('7') });
     expect(() => callsPage(db, wrong)).toThrow(/after is no cursor/);
   });

@@ -9,8 +9,12 @@ import type { CallsQuery } from './calls.dto.js';
 
 export type CallRow = DB['calls'];
 
-/** A range of time is read along the times, or a far one would be looked for from the newest call on. */
-const isTimed = ({ since, until }: CallsQuery): boolean => since !== undefined || until !== undefined;
+/**
+ * A range of time is read along the times, or a far one would be looked for from the newest call on; so is a resident's, by
+ * its index.
+ */
+const isTimed = ({ since, until, resident }: CallsQuery): boolean =>
+  since !== undefined || until !== undefined || resident !== undefined;
 
 export const callKey = (query: CallsQuery, row: CallRow): readonly string[] =>
   isTimed(query) ? [row.received_at, row.position] : [row.position];
