@@ -11,6 +11,7 @@ import { removeFolder, startStack, type Stack } from '../support/stack.js';
 const CHAT = 'quay/talker';
 const THINK = 'quay/thinker';
 const EMBED = 'quay/embedder';
+const RERANK = 'quay/ranker';
 const HELLO = 'Good morning';
 const SAID = expectedText('chat-a').text;
 const SCHEMA = {
@@ -28,7 +29,9 @@ describe('real clients against a real stack with real engines', () => {
   let ollama: Ollama;
 
   beforeAll(async () => {
-    stack = await startStack({ models: { [CHAT]: 'chat-a', [THINK]: 'think', [EMBED]: 'embed' } });
+    stack = await startStack({
+      models: { [CHAT]: 'chat-a', [THINK]: 'think', [EMBED]: 'embed', [RERANK]: 'rerank' },
+    });
     openai = new OpenAI({ baseURL: `${stack.url}/v1`, apiKey: 'none' });
     anthropic = new Anthropic({ baseURL: stack.url, apiKey: 'none' });
     ollama = new Ollama({ host: stack.url });
@@ -36,6 +39,25 @@ describe('real clients against a real stack with real engines', () => {
   afterAll(async () => {
     await stack.stop();
     removeFolder(stack.home);
+  });
+
+  it('ranks documents by a model that can, cold, and says of another what it is for', async () => {
+    const rank = (model: string) =>
+      openai.post('/rerank', {
+        body: { model, query: 'harbour', documents: ['a harbour', 'a desert', 'the sea'], top_n: 2 },
+        maxRetries: 0,
+      });
+    const { results, usage } = (await rank(RERANK)) as {
+      results: { index: number; relevance_score: number }[];
+      usage: { prompt_tokens: number };
+    };
+    expect(results).toHaveLength(2);
+    expect(results[0]!.relevance_score).toBeGreaterThanOrEqual(results[1]!.relevance_score);
+    expect(usage.prompt_tokens).toBeGreaterThan(0);
+    await expect(rank(EMBED)).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringContaining('is a model for embedding') as string,
+    });
   });
 
   describe('openai', () => {
