@@ -51,8 +51,8 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
     page = watched.page;
   });
   afterAll(async () => {
-    await browser?.close();
-    await stack?.stop();
+    await browser.close();
+    await stack.stop();
     removeFolder(stack.home);
   });
 

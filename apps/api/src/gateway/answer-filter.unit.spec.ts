@@ -11,7 +11,9 @@ function client(optional: boolean) {
     on: () => undefined,
     writeHead: (status: number) => void heads.push(status),
     write: (chunk: Buffer) => wrote.push(chunk) > 0,
-    end: (last?: Buffer | string) => void (last === undefined ? 0 : wrote.push(last)),
+    end: (last?: Buffer | string) => {
+      if (last !== undefined) wrote.push(last);
+    },
   };
   const filter: AnswerFilter = {
     errors: OPENAI_ERRORS,

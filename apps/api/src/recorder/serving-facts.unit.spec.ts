@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { evolveHistory, initialHistory, type PairHistory } from '#domain/history/history.js';
-import type { BerthEvent, CallEventData, HistoryEvent } from '#domain/events/index.js';
+import type { CallEventData, HistoryEvent } from '#domain/events/index.js';
 import { callId, modelKey, residentId, workerId } from '#domain/ids.js';
 import { aContract, aDecision, aReady, LogOf } from '#domain/testing/given.js';
-import type { NewEvent } from '#events/event-log.js';
 import { SAMPLES } from '#events/testing/samples.js';
 import { resident } from '../../../../libs/placement/src/testing/factories.js';
 import { ServingFacts } from './serving-facts.js';
@@ -24,7 +23,7 @@ function stand() {
   const facts = new ServingFacts(
     {
       record: (_stream, fact) => {
-        const { event } = (typeof fact === 'function' ? fact() : fact) as NewEvent<BerthEvent>;
+        const { event } = typeof fact === 'function' ? fact() : fact;
         written.push(event as HistoryEvent);
         log.add(event as HistoryEvent);
         history = log.recorded.reduce(evolveHistory, initialHistory(WORKER, KEY));

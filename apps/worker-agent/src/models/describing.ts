@@ -92,7 +92,7 @@ export class DescribingReader {
     const objects = new Map<string, Json>();
     const texts = new Map<string, string>();
     const contents = await Promise.all(
-      small.map((file) => (PRESENCE_ONLY.has(baseName(file.name)) ? undefined : this.content(file))),
+      small.map(async (file) => (PRESENCE_ONLY.has(baseName(file.name)) ? undefined : this.content(file))),
     );
     for (const [i, { name }] of small.entries()) {
       const content = contents[i];

@@ -75,6 +75,11 @@ export class OperatorTasks {
     await this.#subscription?.stop();
   }
 
+  /** Asked anew: it may have come while something was waited for. */
+  #ended(): boolean {
+    return this.#stopped;
+  }
+
   #fold(recorded: Recorded<OperatorEvent>): void {
     this.#state = evolveOperator(this.#state, recorded);
     if (this.#live) this.#look();
@@ -105,7 +110,7 @@ export class OperatorTasks {
         logger.error({ err: error, action: action.action }, 'what an operator asked for failed');
         return failed(error instanceof Error ? error.message : String(error));
       });
-      if (end && !this.#stopped) await write({ type: 'OperatorActionFinished', data: { actionId, ...end } });
+      if (end && !this.#ended()) await write({ type: 'OperatorActionFinished', data: { actionId, ...end } });
     } catch (error) {
       logger.warn(
         { err: error, action: action.action },

@@ -149,7 +149,7 @@ function inputOf(
     activity: activityOf(captured, read.worker.residents.keys(), calls),
     settings: settingsOf(captured),
     ask: data.ask,
-    ...('priority' in data && data.priority !== undefined ? { callPriority: data.priority } : {}),
+    ...('priority' in data ? { callPriority: data.priority } : {}),
     cause: data.cause,
     ...(ticket ? { ticket } : {}),
     queue,

@@ -163,7 +163,18 @@ export class TimeOfLogBuilder {
       case 'PinSet':
         outside({ event });
         return;
-      default:
+      case 'WorkerRegistered':
+      case 'WorkerLost':
+      case 'WorkerReturned':
+      case 'CapacityMeasured':
+      case 'PlacementRefused':
+      case 'UnloadDecided':
+      case 'EvictionStarted':
+      case 'EvictionFailed':
+      case 'ResidentAdopted':
+      case 'ContextGrown':
+      case 'CoresRepinned':
+        return;
     }
   }
 

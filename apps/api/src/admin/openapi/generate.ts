@@ -19,8 +19,8 @@ const made: unknown = JSON.parse(
 );
 if (process.argv.includes('--check')) {
   if (!isDeepStrictEqual(made, JSON.parse(readFileSync(file, 'utf8')))) {
-    console.error(
-      'docs/reference/openapi.json is stale: run node dist/apps/api/src/admin/openapi/generate.js',
+    process.stderr.write(
+      'docs/reference/openapi.json is stale: run node dist/apps/api/src/admin/openapi/generate.js\n',
     );
     process.exitCode = 1;
   }
