@@ -1,6 +1,7 @@
 import type { DeviceId } from '#domain/ids.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
-import { type EvictionCandidate, evictionSetOf } from './eviction.js';
+import type { EvictionCandidate } from './eviction-candidate.js';
+import { evictionSetOf } from './eviction.js';
 import type { Shape } from './ladder.js';
 import { devicesOf, type Plan, type Verdict } from './plan.js';
 import { nameOf } from './room.js';

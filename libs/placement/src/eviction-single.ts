@@ -1,5 +1,5 @@
 import type { DeviceId } from '#domain/ids.js';
-import type { EvictionCandidate, EvictionSet } from './eviction.js';
+import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
 
 /**
  * The commonest eviction by far, one device and one band, without a map, a copy or a closure for each plan that is

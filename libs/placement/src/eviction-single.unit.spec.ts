@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { deviceId, modelKey, residentId } from '#domain/ids.js';
-import type { EvictionCandidate } from './eviction.js';
+import type { EvictionCandidate } from './eviction-candidate.js';
 import { cheapestSet } from './eviction-exact.js';
 import { cheapestOnOne, worthOfByte } from './eviction-single.js';
 

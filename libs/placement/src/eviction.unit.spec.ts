@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { deviceId, modelKey, RAM, residentId } from '#domain/ids.js';
-import { type EvictionCandidate, evictionSet } from './eviction.js';
+import type { EvictionCandidate } from './eviction-candidate.js';
+import { evictionSet } from './eviction.js';
 import { agedCalls, expectedLoss, loadSeconds, soonness, soonnessByGaps, soonnessByRate } from './loss.js';
 import { calls, contract, measuredHistory, NOW_MS, ramBytes } from './testing/factories.js';
 import { placementClassOf } from '#domain/placement-terms.js';

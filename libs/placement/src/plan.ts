@@ -2,7 +2,7 @@ import type { Considered } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
 import { type Contract, type PlacementClass, sameList } from '#domain/placement-terms.js';
 import type { Amounts } from './amounts.js';
-import type { EvictionCandidate } from './eviction.js';
+import type { EvictionCandidate } from './eviction-candidate.js';
 import type { Remembered } from './failures.js';
 import { offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';

@@ -8,7 +8,8 @@ import { type BytesByDevice, type Charge, chargesOf, residentsById, residentsOfM
 import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
 import { type CoreClaim, type Cores, coresOf } from './cores.js';
-import { type EvictionCandidate, EvictionField } from './eviction.js';
+import type { EvictionCandidate } from './eviction-candidate.js';
+import { EvictionField } from './eviction.js';
 import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness } from './loss.js';
 import { memo } from './memo.js';
 import { type Rates, ratesOf } from './predict.js';

@@ -1,6 +1,7 @@
 import type { DeviceId } from '#domain/ids.js';
 import type { Amounts } from './amounts.js';
-import { type EvictionCandidate, type EvictionField, type EvictionSet, evictionSetOf } from './eviction.js';
+import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
+import { type EvictionField, evictionSetOf } from './eviction.js';
 import type { Shape } from './ladder.js';
 import { free, least, type Layout, type Pricing, shares } from './layout-terms.js';
 import type { Snapshot } from './snapshot.js';

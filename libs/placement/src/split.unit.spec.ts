@@ -8,6 +8,7 @@ import { GIB, MIB } from '#domain/units.js';
 import type { Resident } from '#domain/worker/state.js';
 import type { PlacementInput } from './contract.js';
 import { decide } from './decide.js';
+import { FREED_SHARE } from './eviction-single.js';
 import { needOf } from './need.js';
 import { NO_PROCESS_FIGURES } from './process-figures.js';
 import { defaultSettings } from './setting-levels.js';
@@ -325,12 +326,25 @@ describe('over several cards, whatever they are and hold,', () => {
         const after = decide(inputOf({ ...given, cardsMib: given.cardsMib.map((mib) => mib + more) }));
         must(after.kind === 'decided', () => `with ${more} MiB more: ${after.kind}`);
       },
-      'the victims are the least loss for their split': (made) => {
+      'the victims are the least loss for their split, what they free counted for them': (made) => {
         // Bands come before losses, and are looked at elsewhere.
         if (!made || made.given.held.some((h) => h.band !== 0)) return;
         const { given, asked, cards, bytes, gone } = made;
+        const short = cards.filter((card, i) => (bytes[i] ?? 0) > freeOf(given, card, new Set()));
         const known = new Map(snapshotOf(asked).idle.candidates.map((c) => [c.residentId, c.lossSeconds]));
-        const losses = given.held.map((h, i) => known.get(residentOf(h, i).residentId) ?? Infinity);
+        const held = given.held.map((h, i) => ({
+          bytes: short.includes(h.card) ? h.mib * MIB : 0,
+          seconds: known.get(residentOf(h, i).residentId) ?? Infinity,
+        }));
+        const worth =
+          FREED_SHARE *
+          Math.min(
+            ...evictable(given).flatMap((i) => {
+              const { bytes: freed, seconds } = held[i] ?? { bytes: 0, seconds: 0 };
+              return freed > 0 ? [seconds / freed] : [];
+            }),
+          );
+        const losses = held.map((h) => h.seconds - (h.bytes > 0 ? worth * h.bytes : 0));
         const loss = gone.reduce((sum, i) => sum + (losses[i] ?? 0), 0);
         const least = leastLoss(given, cards, bytes, losses);
         must(Math.abs(loss - least) < 1e-6, () => `${loss} s are lost, and ${least} s would do`);

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import type { CpuReading } from './cpu.js';
-import type { MemoryReading } from './memory.js';
+import type { MemoryReading } from './memory-reading.js';
 
 /**
  * Machines without /proc (macOS, Windows, BSD), as far as `systeminformation` knows them. What Node itself says there is

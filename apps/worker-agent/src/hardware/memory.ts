@@ -1,20 +1,10 @@
 import { freemem, totalmem } from 'node:os';
 import { cgroupsOf, countIn, statIn } from './cgroup.js';
 import { memoryElsewhere } from './elsewhere.js';
+import type { MemoryReading } from './memory-reading.js';
 import { readText, type ReadText } from './read-text.js';
 
 export { readText, type ReadText } from './read-text.js';
-
-export interface MemoryReading {
-  /** What the machine has for us: a cgroup's limit counts as the machine's. */
-  readonly totalBytes: number;
-  /** In use and not reclaimable; file pages that the kernel can drop do not count. */
-  readonly usedBytes: number;
-  readonly availableBytes: number;
-  /** Likewise: no more than the cgroup may swap. */
-  readonly swapBytes: number;
-  readonly swapUsedBytes: number;
-}
 
 /** Host memory now, in bytes. Linux reads /proc and its cgroup (v2, v1); see elsewhere.ts for other systems. */
 export function readMemory(read: ReadText = readText): MemoryReading {

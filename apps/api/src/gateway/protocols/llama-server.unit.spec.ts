@@ -37,7 +37,7 @@ const through =
   (protocol: Protocol): typeof fetch =>
   (_, init) => {
     const call = protocol.open({ callId: '1', now: () => 1000 });
-    const prepared = call.prepare(Buffer.from(String(init?.body)));
+    const prepared = call.prepare(Buffer.from(init?.body as string));
     if (!prepared.ok) throw new Error(prepared.error.message);
     if (!prepared.value.target.streams) {
       const told = call.whole(Buffer.from('{"input_tokens":12,"object":"response.input_tokens"}'));
