@@ -66,6 +66,9 @@ const berth = (args: string[], env: Record<string, string> = {}) =>
     );
   });
 
+/** Messages are wrapped to the width of a terminal. */
+const unwrapped = (text: string): string => text.replaceAll(/\s+/g, ' ');
+
 describe('the reading commands', () => {
   it('print for people, and everything as JSON for programs', async () => {
     const people = await berth(['status', '--url', url]);
@@ -160,10 +163,10 @@ describe('the reading commands', () => {
     await new Promise((resolve) => closed.close(resolve));
     const nobody = await berth(['status', '--url', `http://127.0.0.1:${port}`]);
     expect(nobody.code).toBe(1);
-    expect(nobody.err).toMatch(
+    expect(unwrapped(nobody.err)).toMatch(
       /Nothing answers at http:\/\/127\.0\.0\.1:\d+ \(ECONNREFUSED\).*`berth up`.*--url/,
     );
     answers['/health'] = { body: '<html>' };
-    expect((await berth(['status', '--url', url])).err).toMatch(/is not Berth .*--url/);
+    expect(unwrapped((await berth(['status', '--url', url])).err)).toMatch(/is not Berth .*--url/);
   });
 });
