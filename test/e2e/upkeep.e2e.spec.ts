@@ -188,6 +188,9 @@ describe('residents that are looked after with nobody asking', () => {
       }
       for (const model of models) await set(`/${worker()}~${model}`, { cpuCores: null });
       for (const model of models) await ollama({ model, keep_alive: 0 });
+      await eventually('the end of both', async () =>
+        (await loaded()).some((model) => models.includes(model)) ? undefined : true,
+      );
     },
   );
 
