@@ -44,7 +44,10 @@ async function main(): Promise<void> {
   const minutes = Number(option('soak-minutes') ?? 1);
   const only = option('only')?.split(',');
   const profile = option('cpu-prof');
-  const flags = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+  const flags = [
+    '--max-semi-space-size=64', // as `berth up` starts it
+    ...(profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]),
+  ];
   const stand = await startBenchStand(fileURLToPath(import.meta.url), flags);
   try {
     say(

@@ -10,6 +10,8 @@ export interface ChildOptions {
   /** The script that is forked, and its arguments. */
   readonly script: string;
   readonly args: readonly string[];
+  /** Flags for Node itself. */
+  readonly nodeFlags?: readonly string[];
   readonly env: NodeJS.ProcessEnv;
   readonly logs: LogFiles;
   /** Counted from when it may start. */
@@ -29,7 +31,7 @@ export function launchChild(options: ChildOptions): Launched {
       RESOLVED_BY_SUPERVISOR: '1',
       ...(options.later === undefined ? {} : { [HELD]: '1' }),
     },
-    execArgv: [],
+    execArgv: [...(options.nodeFlags ?? [])],
     stdio: ['ignore', log, log, 'ipc'],
   });
   closeSync(log);

@@ -15,6 +15,13 @@ export interface ServiceContext {
   readonly readyWithinMs: number;
 }
 
+/**
+ * A call leaves tens of kilobytes of garbage and a decision two hundred: with V8's 16 MiB for what is young, its collector
+ * runs so often that it finds calls under way to copy. With 64 MiB most of it is garbage by then, and p99 of a decision
+ * halves.
+ */
+const NODE_FLAGS: Readonly<Record<string, readonly string[]>> = { api: ['--max-semi-space-size=64'] };
+
 export function appService(
   context: ServiceContext,
   app: Pick<Service, 'name' | 'title' | 'stopWithinMs'>,
@@ -29,6 +36,7 @@ export function appService(
         name: app.name,
         script: context.script,
         args: [app.name],
+        nodeFlags: NODE_FLAGS[app.name] ?? [],
         env: { ...context.env, ...port },
         later: urls,
         logs: context.logs,
