@@ -1,3 +1,4 @@
+import { USAGE_COUNTS, type UsageCount } from '#schema/usage-counts.js';
 import type { Row } from '../rows/row-set.js';
 import type { Views } from '../rows/views.js';
 
@@ -23,24 +24,8 @@ export const usageKey = (call: Call): [hour: string, modelKey: string, keyId: st
   call.key_id ?? '',
 ];
 
-const COUNTED = [
-  'calls',
-  'completed',
-  'failed',
-  'abandoned',
-  'refused',
-  'prompt_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'reasoning_tokens',
-  'prompt_ms',
-  'decode_ms',
-  'waited_ms',
-  'bytes_out',
-] as const;
-
 /** What a finished call adds. Whole numbers, so that taking them away again leaves nothing. */
-function countsOf(call: Call): Omit<Usage, 'hour' | 'model_key' | 'key_id'> {
+function countsOf(call: Call): Pick<Usage, UsageCount> {
   const waitedMs =
     call.forwarded_at === null ? 0 : Date.parse(call.forwarded_at) - Date.parse(call.received_at);
   return {
@@ -79,7 +64,7 @@ function count(views: Views, call: Call, sign: 1 | -1): void {
   const row = views.usage_hours.get(hour, modelKey, keyId) ?? emptyUsage(hour, modelKey, keyId);
   const counts = countsOf(call);
   const next = { ...row };
-  for (const name of COUNTED) next[name] = row[name] + sign * counts[name];
+  for (const name of USAGE_COUNTS) next[name] = row[name] + sign * counts[name];
   views.usage_hours.put(next);
 }
 

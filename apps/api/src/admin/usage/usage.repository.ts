@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { type RawBuilder, sql } from 'kysely';
 import type { ViewsDb } from '#schema/connect.js';
+import { USAGE_COUNTS, type UsageCount } from '#schema/usage-counts.js';
 import { decodeCursor } from '../paging/page.js';
 import { ViewsReader } from '../views/views-reader.js';
 import type { UsageQuery } from './usage.dto.js';
@@ -9,23 +10,7 @@ import type { UsageQuery } from './usage.dto.js';
 const DEFAULT_DAYS = 30;
 const DAY_MS = 86_400_000;
 
-const SUMS = [
-  'calls',
-  'completed',
-  'failed',
-  'abandoned',
-  'refused',
-  'prompt_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'reasoning_tokens',
-  'prompt_ms',
-  'decode_ms',
-  'waited_ms',
-  'bytes_out',
-] as const;
-
-export type UsageRow = { readonly [Sum in (typeof SUMS)[number]]: number } & {
+export type UsageRow = { readonly [Sum in UsageCount]: number } & {
   readonly time?: string;
   readonly model_key?: string;
   readonly key_id?: string;
@@ -60,7 +45,7 @@ export function usagePage(db: ViewsDb, query: UsageQuery, nowMs: number) {
   if (query.key !== undefined) rows = rows.where('key_id', '=', query.key);
   const summed = rows
     .select(groups.map(([name, group]) => group.as(name)))
-    .select(SUMS.map((sum) => sql<number>`sum(${sql.ref(sum)})::bigint`.as(sum)))
+    .select(USAGE_COUNTS.map((sum) => sql<number>`sum(${sql.ref(sum)})::bigint`.as(sum)))
     .groupBy(groups.map(([, group]) => sql`${group}`));
   let page = db.selectFrom(summed.as('u')).selectAll();
   if (query.after !== undefined) page = page.where(behind(groups, decodeCursor(query.after, 3)));
