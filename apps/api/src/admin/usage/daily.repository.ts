@@ -3,11 +3,10 @@ import { sql } from 'kysely';
 import type { DailyItem } from '#domain/wire/index.js';
 import { VIEWS_SCHEMA } from '#schema/connect.js';
 import { ViewsReader } from '../views/views-reader.js';
+import { utcDay } from './usage.repository.js';
 
 /** One row per day of a range in which anything happened, newest first. Only that range of each table is looked at. */
 export const dailyRows = (from: string, to: string) => {
-  const day = (column: string) =>
-    sql`date_trunc('day', ${sql.ref(column)} at time zone 'UTC') at time zone 'UTC'`;
   const within = (column: string) => sql`${sql.ref(column)} >= ${from} and ${sql.ref(column)} < ${to}`;
   // Each part counts one kind of thing; the columns that it does not have are 0.
   return sql<Omit<DailyItem, 'day'> & { day: string }>`
@@ -18,18 +17,18 @@ export const dailyRows = (from: string, to: string) => {
       sum(failed_loads)::bigint as "failedLoads", sum(evictions)::bigint as evictions,
       sum(decisions)::bigint as decisions, sum(refusals)::bigint as refusals
     from (
-      select ${day('hour')} as day, calls, completed, failed, abandoned, refused, prompt_tokens, output_tokens, waited_ms,
+      select ${utcDay('hour')} as day, calls, completed, failed, abandoned, refused, prompt_tokens, output_tokens, waited_ms,
         0 as loads, 0::double precision as load_seconds, 0 as failed_loads, 0 as evictions, 0 as decisions, 0 as refusals
       from ${sql.id(VIEWS_SCHEMA, 'usage_hours')} where ${within('hour')}
       union all
-      select ${day('ready_at')}, 0, 0, 0, 0, 0, 0, 0, 0,
+      select ${utcDay('ready_at')}, 0, 0, 0, 0, 0, 0, 0, 0,
         1, coalesce(extract(epoch from ready_at - load_started_at)::double precision, 0), 0, 0, 0, 0
       from ${sql.id(VIEWS_SCHEMA, 'residents')} where ${within('ready_at')}
       union all
-      select ${day('ended_at')}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0
+      select ${utcDay('ended_at')}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0
       from ${sql.id(VIEWS_SCHEMA, 'evictions')} where state = 'done' and ${within('ended_at')}
       union all
-      select ${day('decided_at')}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+      select ${utcDay('decided_at')}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         case when state = 'failed' then 1 else 0 end, 0,
         case when admitted then 1 else 0 end, case when admitted then 0 else coalesce(refusals, 1) end
       from ${sql.id(VIEWS_SCHEMA, 'decisions')} where ${within('decided_at')}

@@ -8,9 +8,7 @@ import { queryPipe } from '../problem/query-pipe.js';
 import { present } from '../views/present.js';
 import { DailyRepository } from './daily.repository.js';
 import { UsageQuery } from './usage.dto.js';
-import { type UsageRow, UsageRepository, usageKey } from './usage.repository.js';
-
-const DAY_MS = 86_400_000;
+import { DAY_MS, type UsageRow, UsageRepository, usageKey } from './usage.repository.js';
 
 export class DailyQuery {
   /** Days in a page. */
@@ -72,12 +70,7 @@ export class UsageController {
     const rows = await this.#usage.page(query);
     const ids = [...new Set(rows.flatMap((row) => (row.key_id ? [row.key_id] : [])))];
     const names = await this.#usage.keyNames(ids);
-    return pageOf(
-      rows,
-      query.limit,
-      (row) => usageKey(query, row),
-      (row) => usageView(row, names),
-    );
+    return pageOf(rows, query.limit, usageKey, (row) => usageView(row, names));
   }
 
   @Get('daily')

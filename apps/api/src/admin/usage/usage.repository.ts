@@ -8,25 +8,28 @@ import type { UsageQuery } from './usage.dto.js';
 
 /** How far back is summed when no `since` says. */
 const DEFAULT_DAYS = 30;
-const DAY_MS = 86_400_000;
+export const DAY_MS = 86_400_000;
 
 export type UsageRow = { readonly [Sum in UsageCount]: number } & {
   readonly time?: string;
   readonly model_key?: string;
   readonly key_id?: string;
-  readonly key_name?: string | null;
 };
 
 /** The parts of a row's cursor, in the order of the list. */
-export const usageKey = (query: UsageQuery, row: UsageRow): readonly string[] => [
+export const usageKey = (row: UsageRow): readonly string[] => [
   row.time ?? '',
-  query.by.includes('model') ? (row.model_key ?? '') : '',
-  query.by.includes('key') ? (row.key_id ?? '') : '',
+  row.model_key ?? '',
+  row.key_id ?? '',
 ];
+
+/** The UTC day in which a time lies, as the time at which it begins. */
+export const utcDay = (column: string): RawBuilder<unknown> =>
+  sql`date_trunc('day', ${sql.ref(column)} at time zone 'UTC') at time zone 'UTC'`;
 
 const time = (query: UsageQuery): RawBuilder<unknown> | undefined => {
   if (query.by.includes('hour')) return sql`hour`;
-  if (query.by.includes('day')) return sql`date_trunc('day', hour at time zone 'UTC') at time zone 'UTC'`;
+  if (query.by.includes('day')) return utcDay('hour');
   return undefined;
 };
 
