@@ -2,8 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { DB } from '#schema/db.types.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { sql } from 'kysely';
-import { BerthFailure, berthError } from '#domain/errors.js';
-import { decodeCursor, decodePosition } from '../paging/page.js';
+import { decodePosition, decodeTimeAndPosition } from '../paging/page.js';
 import { ViewsReader } from '../views/views-reader.js';
 import type { CallsQuery } from './calls.dto.js';
 
@@ -19,15 +18,6 @@ const isTimed = ({ since, until, resident }: CallsQuery): boolean =>
 export const callKey = (query: CallsQuery, row: CallRow): readonly string[] =>
   isTimed(query) ? [row.received_at, row.position] : [row.position];
 
-const POSITION = /^\d{1,20}$/;
-
-function timeAndPosition(after: string): readonly [string, string] {
-  const [at = '', position = ''] = decodeCursor(after, 2);
-  if (Number.isFinite(Date.parse(at)) && POSITION.test(position)) return [at, position];
-  const message = 'after is no cursor of this list; take it from the `next` of its last page.';
-  throw new BerthFailure(berthError('invalid_request', message, { param: 'after' }));
-}
-
 /** Newest first. */
 export const callsPage = (db: ViewsDb, query: CallsQuery) => {
   let rows = db.selectFrom('calls').selectAll();
@@ -41,7 +31,7 @@ export const callsPage = (db: ViewsDb, query: CallsQuery) => {
   if (query.until !== undefined) rows = rows.where('received_at', '<', query.until);
   if (isTimed(query)) {
     if (query.after !== undefined) {
-      const [at, position] = timeAndPosition(query.after);
+      const [at, position] = decodeTimeAndPosition(query.after);
       rows = rows.where(sql<boolean>`(received_at, position) < (${at}, ${position})`);
     }
     return rows

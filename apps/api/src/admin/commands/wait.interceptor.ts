@@ -10,11 +10,11 @@ import type { FastifyRequest } from 'fastify';
 import type { Observable } from 'rxjs';
 import { BerthFailure, berthError } from '#domain/errors.js';
 import type { ViewsDb } from '#schema/connect.js';
+import { POSITION } from '../paging/page.js';
 import { ViewsReader } from '../views/views-reader.js';
 
 export const WAIT_MOST_MS = Symbol('longest wait for a view');
 const POLL_MS = 25;
-const POSITION = /^\d{1,20}$/;
 
 export const viewsPosition = (db: ViewsDb) =>
   db.selectFrom('checkpoints').select('commit_position').where('name', '=', 'views');

@@ -22,7 +22,8 @@ export function decodeCursor(text: string, parts: number): readonly string[] {
   throw badCursor();
 }
 
-const POSITION = /^\d{1,20}$/;
+/** A position of the log, as text. */
+export const POSITION = /^\d{1,20}$/;
 
 /** A cursor of a list that is ordered by position, newest first. */
 export function decodePosition(text: string): string {
@@ -31,7 +32,14 @@ export function decodePosition(text: string): string {
   return position;
 }
 
-const badCursor = () =>
+/** A cursor of a list that is ordered by time and then by position, newest first. */
+export function decodeTimeAndPosition(text: string): readonly [at: string, position: string] {
+  const [at = '', position = ''] = decodeCursor(text, 2);
+  if (!Number.isFinite(Date.parse(at)) || !POSITION.test(position)) throw badCursor();
+  return [at, position];
+}
+
+export const badCursor = (): BerthFailure =>
   new BerthFailure(
     berthError(
       'invalid_request',

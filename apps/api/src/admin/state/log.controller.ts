@@ -9,7 +9,7 @@ import type { EventLog } from '#events/event-log.js';
 import { Fleet } from '../../fleet/fleet.js';
 import { EVENT_LOG } from '../commands/command-log.js';
 import { ListQuery, OptionalText } from '../paging/list-query.dto.js';
-import type { Page } from '../paging/page.js';
+import { badCursor, type Page, POSITION } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { type Moment, PastStates } from './past-states.js';
 
@@ -104,7 +104,7 @@ export class LogController {
 }
 
 function momentIn(at: string): Moment {
-  if (/^\d{1,20}$/.test(at)) return { position: BigInt(at) };
+  if (POSITION.test(at)) return { position: BigInt(at) };
   const timeMs = Date.parse(at);
   if (Number.isFinite(timeMs)) return { timeMs };
   const message = 'at must be a position of the log or an ISO time, such as 2026-01-31T12:00:00Z.';
@@ -113,6 +113,5 @@ function momentIn(at: string): Moment {
 
 function revisionIn(after: string): number {
   if (/^\d{1,12}$/.test(after)) return Number(after);
-  const message = 'after is no cursor of this list; take it from the `next` of its last page.';
-  throw new BerthFailure(berthError('invalid_request', message, { param: 'after' }));
+  throw badCursor();
 }

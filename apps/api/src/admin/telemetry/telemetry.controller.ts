@@ -4,6 +4,7 @@ import { IsIn, IsNumber, IsOptional, Matches, Max, Min } from 'class-validator';
 import type { FastifyRequest } from 'fastify';
 import type { LiveHub } from '../../live/socket/live-hub.js';
 import { OptionalText } from '../paging/list-query.dto.js';
+import { POSITION } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import {
   TELEMETRY_TABLES,
@@ -14,7 +15,6 @@ import {
 
 export const LIVE_HUB = Symbol('live hub');
 
-const POSITION = /^\d{1,20}$/;
 const MOST_WAIT_SECONDS = 120;
 
 export class TelemetryQuery {

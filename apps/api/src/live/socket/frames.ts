@@ -1,4 +1,5 @@
 import type { LiveFrame, LiveItems, LiveSubscribe, LiveTopic, MomentTopic } from '#domain/wire/index.js';
+import { POSITION } from '../../admin/paging/page.js';
 import type { RingEntry } from './ring.js';
 
 export const LIVE_TOPICS: readonly LiveTopic[] = [
@@ -37,8 +38,6 @@ export interface Subscribe {
   readonly topics: ReadonlySet<string>;
   readonly since?: bigint;
 }
-
-const POSITION = /^\d{1,20}$/;
 
 /** @returns what the client wants, or a sentence that says what is wrong with its message. */
 export function subscribeIn(text: string): Subscribe | string {
