@@ -38,28 +38,29 @@ export class WaitInterceptor implements NestInterceptor {
       const { wait } = query;
       // No list knows it: it is a matter of all of them.
       delete query.wait;
-      if (wait !== undefined) await this.#until(positionIn(wait));
+      if (wait !== undefined) await waitForViews(this.#views, positionIn(wait), this.#mostMs);
     }
     return next.handle();
   }
+}
 
-  async #until(position: bigint): Promise<void> {
-    const until = performance.now() + this.#mostMs;
-    for (;;) {
-      const row = await this.#views.read((db) => viewsPosition(db).executeTakeFirst());
-      const folded = BigInt(row?.commit_position ?? -1);
-      if (folded >= position) return;
-      if (performance.now() >= until) {
-        const message = `The views stand at ${folded} and have not come to ${position} within ${this.#mostMs / 1000} s. What was written is in the log; ask again.`;
-        throw new BerthFailure(
-          berthError('views_behind', message, {
-            details: { position: String(folded) },
-            retryAfterSeconds: 2,
-          }),
-        );
-      }
-      await pause(POLL_MS);
+/** Resolves when the views have folded the event at a position. @throws BerthFailure `views_behind` after `mostMs`. */
+export async function waitForViews(views: ViewsReader, position: bigint, mostMs: number): Promise<void> {
+  const until = performance.now() + mostMs;
+  for (;;) {
+    const row = await views.read((db) => viewsPosition(db).executeTakeFirst());
+    const folded = BigInt(row?.commit_position ?? -1);
+    if (folded >= position) return;
+    if (performance.now() >= until) {
+      const message = `The views stand at ${folded} and have not come to ${position} within ${mostMs / 1000} s. What was written is in the log; ask again.`;
+      throw new BerthFailure(
+        berthError('views_behind', message, {
+          details: { position: String(folded) },
+          retryAfterSeconds: 2,
+        }),
+      );
     }
+    await pause(POLL_MS);
   }
 }
 

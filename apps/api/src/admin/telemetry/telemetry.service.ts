@@ -3,15 +3,13 @@ import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { callView } from '../calls/call.view.js';
 import { EVENT_LOG } from '../commands/command-log.js';
-import { viewsPosition, WAIT_MOST_MS } from '../commands/wait.interceptor.js';
+import { WAIT_MOST_MS, waitForViews } from '../commands/wait.interceptor.js';
 import { decisionView } from '../decisions/decision.view.js';
 import { evictionView } from '../evictions/eviction.view.js';
 import { actionView } from '../operator/operator.repository.js';
 import { pullView } from '../pulls/pulls.repository.js';
 import { residentView } from '../residents/resident.view.js';
 import { ViewsReader } from '../views/views-reader.js';
-import { BerthFailure, berthError } from '#domain/errors.js';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { ViewsDb } from '#schema/connect.js';
 
 interface Table {
@@ -99,7 +97,6 @@ export interface TelemetryPage {
   readonly more: boolean;
 }
 
-const POLL_MS = 25;
 /** Events looked at for one answer. */
 const MOST_EVENTS = 5000;
 
@@ -127,7 +124,7 @@ export class TelemetryService {
     const table: Table = TELEMETRY_TABLES[name];
     const { ids, position, more } = await this.#changed(table, since, limit);
     if (ids.length === 0) return { items: [], position: position.toString(), more };
-    await this.#until(position);
+    await waitForViews(this.#views, position, this.#waitMs);
     const rows = new Map(await this.#views.read((db) => table.read(db, ids)));
     const items = ids.flatMap((id) => (rows.has(id) ? [rows.get(id)] : []));
     return { items, position: position.toString(), more };
@@ -173,18 +170,5 @@ export class TelemetryService {
         reject(error instanceof Error ? error : new Error(String(error))),
       );
     });
-  }
-
-  async #until(position: bigint): Promise<void> {
-    const until = performance.now() + this.#waitMs;
-    for (;;) {
-      const row = await this.#views.read((db) => viewsPosition(db).executeTakeFirst());
-      if (BigInt(row?.commit_position ?? -1) >= position) return;
-      if (performance.now() >= until) {
-        const message = `The views have not come to ${position} yet. Ask again.`;
-        throw new BerthFailure(berthError('views_behind', message, { retryAfterSeconds: 2 }));
-      }
-      await pause(POLL_MS);
-    }
   }
 }
