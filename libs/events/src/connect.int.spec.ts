@@ -6,6 +6,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { openEventLog } from './connect.js';
 import type { EventLog, NewEvent, Subscription } from './event-log.js';
+import { readUntil } from './read-until.js';
 import { openSpool } from './spool.js';
 import { type EmbeddedNode, startEmbeddedNode } from './testing/embedded-node.js';
 import { SAMPLES } from './testing/samples.js';
@@ -239,6 +240,23 @@ describe('subscriptions', () => {
     const second = follow();
     await until(() => caughtUp === 2);
     await second.stop();
+  });
+
+  it('read what is there, as often as it is asked, beside one that follows the same streams', async () => {
+    const log = connect();
+    await log.append(newStream('operator'), [pin('a')], 'any');
+    let caughtUp = false;
+    log.subscribeAll(['operator-'], { onEvent: () => undefined, onCaughtUp: () => void (caughtUp = true) });
+    await until(() => caughtUp);
+    await new Promise((resolve) => setImmediate(resolve));
+    const read = async () => {
+      const heard: string[] = [];
+      await readUntil(log, ['operator-'], undefined, (r) => heard.push(by(r)) > 0);
+      return heard;
+    };
+    const [first, second] = await Promise.all([read(), read()]);
+    expect(first).toContain('a');
+    expect(second).toEqual(first);
   });
 
   it('begin after a revision', async () => {

@@ -14,6 +14,7 @@ import {
 } from './codec.js';
 import { withEncodedAppends } from './encoded-appends.js';
 import type {
+  AllOptions,
   AllSubscriber,
   AppendOutcome,
   EventLog,
@@ -231,10 +232,11 @@ class ClientEventLog implements EventLog {
   subscribeAll(
     prefixes: readonly string[],
     subscriber: AllSubscriber,
-    options: { readonly after?: LogPosition } = {},
+    { after: from, once = false }: AllOptions = {},
   ): Subscription {
     const names = prefixes.length > 0 ? { prefixes: [...prefixes] } : { regex: '^[^$]' };
-    const name = prefixes.length > 0 ? `streams ${prefixes.join(', ')}` : 'the whole log';
+    const what = prefixes.length > 0 ? `streams ${prefixes.join(', ')}` : 'the whole log';
+    const name = once ? `${what}, once` : what;
     return this.#keep(
       name,
       () =>
@@ -260,8 +262,9 @@ class ClientEventLog implements EventLog {
           },
           subscriber,
           this.#around,
-          options.after,
+          from,
         ),
+      once,
     );
   }
 
@@ -298,9 +301,9 @@ class ClientEventLog implements EventLog {
   }
 
   /** One standing subscription per process and purpose: each open call counts against the connection's hundred. */
-  #keep(name: string, open: () => Followed): Subscription {
+  #keep(name: string, open: () => Followed, once = false): Subscription {
     for (const other of this.#subscriptions) {
-      if (other.name === name && other.isStanding)
+      if (!once && other.name === name && other.isStanding)
         throw new Error(`This process follows ${name} already; hand the events on from that subscription.`);
     }
     const subscription = open();

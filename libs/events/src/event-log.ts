@@ -57,6 +57,12 @@ export interface AllSubscriber {
   onConnected?(connected: boolean): void;
 }
 
+export interface AllOptions {
+  readonly after?: LogPosition;
+  /** It reads what is there and is stopped then: whoever follows the same streams is not in its way. */
+  readonly once?: boolean;
+}
+
 /**
  * Typed access to EventStoreDB, KurrentDB or the embedded node: the only one there is. Reconnects by itself with
  * jittered back-off; puts its own deadline around every append; never leaves a read open.
@@ -89,11 +95,7 @@ export interface EventLog {
     options?: { readonly afterRevision?: number },
   ): Subscription;
   /** The whole log, filtered on the server by stream prefixes (`worker-`, `calls-`), after a position. */
-  subscribeAll(
-    prefixes: readonly string[],
-    subscriber: AllSubscriber,
-    options?: { readonly after?: LogPosition },
-  ): Subscription;
+  subscribeAll(prefixes: readonly string[], subscriber: AllSubscriber, options?: AllOptions): Subscription;
   /** Position of the newest event of the log; undefined when it is empty. */
   endPosition(): Promise<LogPosition | undefined>;
   /**

@@ -5,6 +5,7 @@ import type { CallEvent, CallEventData, LogPosition } from '#domain/events/index
 import type { KnownApi } from '#domain/fleet/fleet.js';
 import type { ApiId } from '#domain/ids.js';
 import type { EventLog } from '#events/event-log.js';
+import { readUntil } from '#events/read-until.js';
 import { openSpool } from '#events/spool.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
@@ -143,23 +144,12 @@ export class LostApis {
     const open = new Map<string, CallEventData<'CallStarted'>>();
     const commit = BigInt(api.startedPosition);
     const after: LogPosition = { commit, prepare: commit };
-    await new Promise<void>((resolve, reject) => {
-      const subscription = this.#o.log.subscribeAll(
-        ['calls-'],
-        {
-          onEvent: (recorded) => {
-            const event = recorded.event as CallEvent;
-            if (event.data.apiId !== api.apiId) return;
-            if (event.type === 'CallStarted') open.set(event.data.callId, event.data);
-            else open.delete(event.data.callId);
-          },
-          onCaughtUp: () => {
-            void subscription.stop().then(resolve, reject);
-          },
-        },
-        { after },
-      );
-      subscription.ended.catch(reject);
+    await readUntil(this.#o.log, ['calls-'], after, (recorded) => {
+      const event = recorded.event as CallEvent;
+      if (event.data.apiId !== api.apiId) return true;
+      if (event.type === 'CallStarted') open.set(event.data.callId, event.data);
+      else open.delete(event.data.callId);
+      return true;
     });
     return open;
   }

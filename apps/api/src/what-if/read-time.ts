@@ -1,9 +1,10 @@
-import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
+import type { LogPosition } from '#domain/events/index.js';
 import type { EventLog } from '#events/event-log.js';
+import { readUntil } from '#events/read-until.js';
 import { type TimeOfLog, TimeOfLogBuilder } from '#placement/what-if/time-of-log.js';
 
 /** More calls than that in one time take gigabytes. */
-export const MOST_CALLS = 200_000;
+const MOST_CALLS = 200_000;
 /** Writers' clocks differ, and facts are written late: so much after the end is still looked at. */
 const LATE_MS = 600_000;
 /** Calls so long before the time are read too: decisions look at the last ones of each model. */
@@ -44,41 +45,4 @@ export async function readTime(
     return started < toMs + LATE_MS;
   });
   return builder.finish();
-}
-
-/** @param take false: no more is wanted */
-async function readUntil(
-  log: EventLog,
-  prefixes: readonly string[],
-  after: LogPosition | undefined,
-  take: (recorded: Recorded<BerthEvent>) => boolean,
-): Promise<void> {
-  let settle: (error?: Error) => void = () => undefined;
-  const ended = new Promise<void>((resolve, reject) => {
-    settle = (error) => (error ? reject(error) : resolve());
-  });
-  let over = false;
-  const subscription = log.subscribeAll(
-    prefixes,
-    {
-      onEvent: (recorded) => {
-        if (over) return;
-        try {
-          if (take(recorded)) return;
-          over = true;
-          settle();
-        } catch (error) {
-          over = true;
-          settle(error instanceof Error ? error : new Error(String(error)));
-        }
-      },
-      onCaughtUp: () => settle(),
-    },
-    after ? { after } : {},
-  );
-  try {
-    await Promise.race([ended, subscription.ended]);
-  } finally {
-    await subscription.stop();
-  }
 }

@@ -1,6 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
-import type { EventLog, Subscription } from '#events/event-log.js';
+import type { EventLog } from '#events/event-log.js';
+import { readUntil } from '#events/read-until.js';
 import { callView } from '../calls/call.view.js';
 import { EVENT_LOG } from '../commands/command-log.js';
 import { WAIT_MOST_MS, waitForViews } from '../commands/wait.interceptor.js';
@@ -130,45 +131,26 @@ export class TelemetryService {
     return { items, position: position.toString(), more };
   }
 
-  #changed(
+  async #changed(
     table: Table,
     since: bigint,
     limit: number,
   ): Promise<{ readonly ids: readonly string[]; readonly position: bigint; readonly more: boolean }> {
-    return new Promise((resolve, reject) => {
-      const ids = new Set<string>();
-      let position = since;
-      let looked = 0;
-      let settled = false;
-      const settle = (more: boolean) => {
-        if (settled) return;
-        settled = true;
-        // Not from within its own handler, which it waits for.
-        setImmediate(() => void subscription.stop());
-        resolve({ ids: [...ids], position, more });
-      };
-      const subscription: Subscription = this.#log.subscribeAll(
-        [table.prefix],
-        {
-          onEvent: (recorded) => {
-            if (settled) return;
-            const id = table.idOf(recorded);
-            const isNew = id !== undefined && !ids.has(id);
-            looked += 1;
-            if ((isNew && ids.size === limit) || looked > MOST_EVENTS) {
-              settle(true);
-              return;
-            }
-            if (id !== undefined) ids.add(id);
-            position = recorded.position.commit;
-          },
-          onCaughtUp: () => settle(false),
-        },
-        since > 0n ? { after: { commit: since, prepare: since } } : {},
-      );
-      subscription.ended.catch((error: unknown) =>
-        reject(error instanceof Error ? error : new Error(String(error))),
-      );
+    const ids = new Set<string>();
+    let position = since;
+    let looked = 0;
+    let more = false;
+    const after = since > 0n ? { commit: since, prepare: since } : undefined;
+    await readUntil(this.#log, [table.prefix], after, (recorded) => {
+      const id = table.idOf(recorded);
+      const isNew = id !== undefined && !ids.has(id);
+      looked += 1;
+      more = (isNew && ids.size === limit) || looked > MOST_EVENTS;
+      if (more) return false;
+      if (id !== undefined) ids.add(id);
+      position = recorded.position.commit;
+      return true;
     });
+    return { ids: [...ids], position, more };
   }
 }
