@@ -60,7 +60,7 @@ export interface AdminParts {
   readonly log: ProblemLog;
   /** What is folded, and where commands are written. */
   readonly fleet: Fleet;
-  readonly events: Pick<EventLog, 'append' | 'readForwards' | 'subscribeAll'>;
+  readonly events: Pick<EventLog, 'append' | 'fold' | 'readForwards' | 'subscribeAll'>;
   readonly hub: LiveHub;
   readonly inputFor: InputFor;
   readonly operator: OperatorPorts;

@@ -26,7 +26,7 @@ export interface OperatorLoadsOptions {
 }
 
 /** What nobody could begin within this is not done any more: who asked has long looked elsewhere. */
-export const ACTION_VALID_MS = 600_000;
+const ACTION_VALID_MS = 600_000;
 
 /**
  * Loads that operators asked for. One waits in the queue as a call does, and makes room as a call does; it needs no slot.

@@ -3,7 +3,7 @@ import type { OperatorBook } from '../../operator/operator-book.js';
 
 /** What commands to workers need of the api beside its fold of the fleet. */
 export interface OperatorPorts {
-  readonly book: Pick<OperatorBook, 'of' | 'catchUp'>;
+  readonly book: Pick<OperatorBook, 'catchUp'>;
   readonly isConnected: (worker: WorkerId) => boolean;
   /** Calls of this api that wait for the model. */
   readonly waitingFor: (model: ModelKey) => number;

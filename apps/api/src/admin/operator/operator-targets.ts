@@ -1,10 +1,11 @@
 import { resolveModel } from '#domain/catalog/catalog.js';
-import { BerthFailure, berthError, type ErrorCode } from '#domain/errors.js';
+import { BerthFailure } from '#domain/errors.js';
 import { type ModelKey, modelKey, residentId, type WorkerId } from '#domain/ids.js';
 import type { OperatorActionName } from '#domain/wire/index.js';
 import { parseModelName } from '#placement/model-name.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import { unknownModel } from '../../gateway/resolve.js';
+import { fail } from '../problem/fail.js';
 import type { RequestAction } from './operator.dto.js';
 
 /** The root that is Berth's own: what lies elsewhere is another program's to remove. */
@@ -99,8 +100,4 @@ export class OperatorTargets {
     const waiting = this.#waitingFor(key);
     if (waiting > 0) fail('conflict', `${waiting} calls wait for ${key}. Remove it when they have ended.`);
   }
-}
-
-function fail(code: ErrorCode, message: string, param?: string): never {
-  throw new BerthFailure(berthError(code, message, param === undefined ? {} : { param }));
 }

@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BerthFailure, berthError, type ErrorCode } from '#domain/errors.js';
 import { type WorkerId, workerId } from '#domain/ids.js';
 import { hasEnded, type OperatorAction, requestAction } from '#domain/operator/operator.js';
 import type { OperatorAccepted, OperatorActionName } from '#domain/wire/index.js';
@@ -8,9 +7,11 @@ import { derivedId, newId } from '#runtime/ids.js';
 import { Fleet } from '../../fleet/fleet.js';
 import { operatorItem } from '../../live/fold/other-items.js';
 import { CommandLog, expecting } from '../commands/command-log.js';
+import { fail } from '../problem/fail.js';
 import { OPERATOR_PORTS, type OperatorPorts } from './operator-ports.js';
 import type { RequestAction } from './operator.dto.js';
 import { OperatorTargets } from './operator-targets.js';
+import { calledBy, namesOf, refuseUnconnected, registeredIn } from './operator-workers.js';
 
 /** Written by others between our look and our append; more would be no accident. */
 const TRIES = 5;
@@ -54,13 +55,7 @@ export class OperatorService {
         );
       }
       this.#targets.check(worker, asked.action, target);
-      if (!this.#ports.isConnected(worker)) {
-        const name = this.#fleet.worker(worker)?.name ?? worker;
-        fail(
-          'worker_unavailable',
-          `The agent of ${name} is not connected. Start it with \`berth up\` there, and ask again.`,
-        );
-      }
+      if (!this.#ports.isConnected(worker)) refuseUnconnected(this.#fleet.worker(worker)?.name ?? worker);
       const actionId = keyed ?? newId();
       const [event] = requestAction(state, { actionId, action: asked.action, target, by });
       if (!event) continue;
@@ -76,15 +71,13 @@ export class OperatorService {
 
   /** The one that is named; else the one that has the target; else the only one. */
   #workerOf({ worker, action, target }: RequestAction): WorkerId {
-    const known = [...this.#fleet.workers.values()].filter(({ registered }) => registered);
+    const known = registeredIn(this.#fleet);
     if (worker !== undefined) {
-      const found = known.filter((w) => w.workerId === worker || w.name === worker);
-      const [only, ...more] = found;
+      const [only, ...more] = calledBy(known, worker);
       if (only && more.length === 0) return only.workerId;
-      const names = known.map((w) => `${w.name} (${w.workerId})`).join(', ');
       fail(
         'not_found',
-        `There is no one worker "${worker.slice(0, 200)}". There are: ${names || 'none'}.`,
+        `There is no one worker "${worker.slice(0, 200)}". There are: ${namesOf(known) || 'none'}.`,
         'worker',
       );
     }
@@ -104,7 +97,3 @@ const openOf = (
   target: string,
 ): OperatorAction | undefined =>
   [...actions.values()].find((a) => a.action === action && a.target === target && !hasEnded(a));
-
-function fail(code: ErrorCode, message: string, param?: string): never {
-  throw new BerthFailure(berthError(code, message, param === undefined ? {} : { param }));
-}

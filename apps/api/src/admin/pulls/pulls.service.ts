@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { PullEvent } from '#domain/events/index.js';
 import type { WorkerId } from '#domain/ids.js';
 import { evolvePulls, initialPulls } from '#domain/pulls/pulls.js';
@@ -11,6 +10,8 @@ import { Fleet } from '../../fleet/fleet.js';
 import { pullItem } from '../../live/fold/other-items.js';
 import { CommandLog, EVENT_LOG, expecting } from '../commands/command-log.js';
 import { OPERATOR_PORTS, type OperatorPorts } from '../operator/operator-ports.js';
+import { calledBy, namesOf, refuseUnconnected, registeredIn } from '../operator/operator-workers.js';
+import { fail } from '../problem/fail.js';
 
 const TRIES = 5;
 
@@ -18,13 +19,13 @@ const TRIES = 5;
 @Injectable()
 export class PullsService {
   readonly #commands: CommandLog;
-  readonly #log: Pick<EventLog, 'readForwards'>;
+  readonly #log: Pick<EventLog, 'fold'>;
   readonly #fleet: Fleet;
   readonly #ports: OperatorPorts;
 
   constructor(
     @Inject(CommandLog) commands: CommandLog,
-    @Inject(EVENT_LOG) log: Pick<EventLog, 'readForwards'>,
+    @Inject(EVENT_LOG) log: Pick<EventLog, 'fold'>,
     @Inject(Fleet) fleet: Fleet,
     @Inject(OPERATOR_PORTS) ports: OperatorPorts,
   ) {
@@ -38,9 +39,7 @@ export class PullsService {
   async request(source: string, worker: string | undefined, by: string): Promise<PullItem & WireWritten> {
     const id = this.#workerOf(worker);
     for (let tries = 1; tries <= TRIES; tries += 1) {
-      let state = initialPulls(id);
-      for await (const recorded of this.#log.readForwards<PullEvent>(streams.pull(id)))
-        state = evolvePulls(state, recorded);
+      const state = await this.#log.fold(streams.pull(id), initialPulls(id), evolvePulls);
       const running = [...state.pulls.values()].find((p) => p.source === source && p.state === 'running');
       if (running) return pullItem(id, running);
       const pullId = newId();
@@ -53,20 +52,17 @@ export class PullsService {
         ...written,
       };
     }
-    throw new BerthFailure(berthError('conflict', 'Others ask for transfers just now. Try again.'));
+    fail('conflict', 'Others ask for transfers just now. Try again.');
   }
 
   #workerOf(named: string | undefined): WorkerId {
-    const known = [...this.#fleet.workers.values()].filter(({ registered }) => registered);
-    const found = named === undefined ? known : known.filter((w) => w.workerId === named || w.name === named);
-    const [only, ...more] = found;
+    const known = registeredIn(this.#fleet);
+    const [only, ...more] = named === undefined ? known : calledBy(known, named);
     if (!only || more.length > 0) {
-      const names = known.map((w) => `${w.name} (${w.workerId})`).join(', ') || 'none yet';
-      const message = `Name one worker as \`worker\`. There are: ${names}.`;
-      throw new BerthFailure(berthError('invalid_request', message, { param: 'worker' }));
+      const names = namesOf(known) || 'none yet';
+      fail('invalid_request', `Name one worker as \`worker\`. There are: ${names}.`, 'worker');
     }
     if (this.#ports.isConnected(only.workerId)) return only.workerId;
-    const message = `The agent of ${only.name} is not connected. Start it with \`berth up\` there, and ask again.`;
-    throw new BerthFailure(berthError('worker_unavailable', message));
+    return refuseUnconnected(only.name);
   }
 }
