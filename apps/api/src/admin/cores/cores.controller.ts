@@ -1,6 +1,7 @@
 import { Controller, Get, Inject } from '@nestjs/common';
 import type { CoresItem, WirePage } from '#domain/wire/index.js';
 import { Fleet } from '../../fleet/fleet.js';
+import { limitOf } from '../../live/fold/resident-items.js';
 
 /** Physical cores of each worker, and who computes on them. */
 @Controller('admin/cores')
@@ -14,13 +15,12 @@ export class CoresController {
   @Get()
   cores(): WirePage<CoresItem> {
     const items = [...this.#fleet.workers.values()].map((worker): CoresItem => {
-      const { designation, setting } = worker.limits;
-      const limits = [designation.get('cores'), setting.get('cores')].filter((n) => n !== undefined);
+      const limitCores = limitOf(worker, 'cores');
       return {
         workerId: worker.workerId,
         workerName: worker.name,
         physicalCores: worker.physicalCores,
-        ...(limits.length > 0 ? { limitCores: Math.min(...limits) } : {}),
+        ...(limitCores === undefined ? {} : { limitCores }),
         residents: [...worker.residents.values()].map(({ residentId, modelKey, phase, contract }) => ({
           residentId,
           modelKey,

@@ -1,7 +1,8 @@
 import type { Recorded, WorkerEvent } from '#domain/events/index.js';
 import { RAM, type ResidentId } from '#domain/ids.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
-import type { DeviceItem, ResidentItem, WireDeviceBytes } from '#domain/wire/index.js';
+import type { DeviceItem, ResidentItem } from '#domain/wire/index.js';
+import { sumOf, termsByDevice } from '#placement/charges.js';
 import { present } from '../../admin/views/present.js';
 
 /** What the fold of a worker does not keep of its residents, and people like to see. */
@@ -12,22 +13,16 @@ export interface ResidentFacts {
   readonly loadStartedAt?: string;
 }
 
-/** Sums figures by device, in the order in which devices first come. */
-function byDevice(
-  terms: readonly { readonly deviceId: string; readonly bytes?: number }[],
-): WireDeviceBytes[] {
-  const sums = new Map<string, number>();
-  for (const { deviceId, bytes = 0 } of terms) sums.set(deviceId, (sums.get(deviceId) ?? 0) + bytes);
-  return [...sums].map(([deviceId, bytes]) => ({ deviceId, bytes }));
-}
-
 /** What a resident holds: as measured, or as planned while it loads. */
 export function memoryOf(resident: Resident): ResidentItem['memory'] {
   const { measured } = resident;
-  if (!measured) return byDevice(resident.need).map((figure) => ({ ...figure, basis: 'planned' as const }));
+  if (!measured) {
+    const planned = termsByDevice(resident.need);
+    return [...planned].map(([deviceId, bytes]) => ({ deviceId, bytes, basis: 'planned' }));
+  }
   return measured.byDevice.map((d) => ({
     deviceId: d.deviceId,
-    bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
+    bytes: sumOf(d),
     basis: 'measured' as const,
   }));
 }
@@ -99,7 +94,7 @@ function endDetail({ type, data }: WorkerEvent): unknown {
 }
 
 /** The lower of what the start and a setting allow; undefined when neither limits it. */
-function limitOf({ limits }: WorkerState, resource: string): number | undefined {
+export function limitOf({ limits }: Pick<WorkerState, 'limits'>, resource: string): number | undefined {
   const set = [limits.designation.get(resource), limits.setting.get(resource)].filter((v) => v !== undefined);
   return set.length === 0 ? undefined : Math.min(...set);
 }
