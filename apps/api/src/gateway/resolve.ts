@@ -88,14 +88,12 @@ export class Resolver {
     const worker = pinned.value ?? have[0];
     const asked = withAsk(model, options.value, this.#settings.levels(worker, model.modelKey));
     if (!asked.ok) return asked;
-    const resolved: Result<Resolved> =
-      pinned.value === undefined ? asked : ok({ ...asked.value, worker: pinned.value });
-    if (!resolved.ok) return resolved;
+    const resolved = pinned.value === undefined ? asked.value : { ...asked.value, worker: pinned.value };
     if (body.berth === undefined) {
       if (this.#known.size >= MOST_REMEMBERED) this.#known.clear();
-      this.#known.set(body.modelName, resolved.value);
+      this.#known.set(body.modelName, resolved);
     }
-    return suits(resolved.value, endpoint);
+    return suits(resolved, endpoint);
   }
 
   #pinnedTo(
