@@ -59,8 +59,7 @@ export class Activity {
     },
   ): () => boolean {
     const resident = this.#of(id, modelKey);
-    const seconds = call.options.settings.idleUnloadSeconds;
-    resident.lastCall = this.#lastCall(call.callId, seconds);
+    resident.lastCall = this.#lastCall(call.callId, call.options.settings.idleUnloadSeconds);
     const ongoing: Ongoing = {
       startedAtMs: this.#now(),
       promptTokens: call.promptTokens,
@@ -68,12 +67,10 @@ export class Activity {
     };
     resident.ongoing.add(ongoing);
     this.#changed(id, resident);
-    const { ongoing: set } = resident;
-    const owner = resident;
     return () => {
-      if (!set.delete(ongoing)) return false;
-      owner.lastCallEndedAtMs = this.#now();
-      this.#changed(id, owner);
+      if (!resident.ongoing.delete(ongoing)) return false;
+      resident.lastCallEndedAtMs = this.#now();
+      this.#changed(id, resident);
       return true;
     };
   }

@@ -118,9 +118,7 @@ export class Decider {
     const held = this.#backOff.of(id, key);
     if (held) return { kind: 'held', ...held };
     if (!this.#read(key, [worker], [])) return { kind: 'deciding' };
-    const terms = { settings: proposal.settings, ask: proposal.ask };
-    const input = this.#input(worker, model, terms, [], cause);
-    const outcome = this.#o.decide(input);
+    const outcome = this.#o.decide(this.#input(worker, model, proposal, [], cause));
     if (outcome.kind === 'project')
       for (const { artifact, contract } of outcome.wanted) this.#project(id, key, artifact, contract);
     return outcome;
@@ -152,8 +150,8 @@ export class Decider {
   /** What a decision about a model on a worker would be made from now: for people who ask what would become of it. */
   async inputFor(worker: WorkerState, model: FoundModel): Promise<PlacementInput> {
     const { callHistories, terms } = this.#o;
-    const keys = new Set([model.modelKey, ...[...worker.residents.values()].map((r) => r.modelKey)]);
-    await callHistories.refresh([...keys].filter((key) => !callHistories.isFresh(key)));
+    const keys = [model.modelKey, ...[...worker.residents.values()].map((r) => r.modelKey)];
+    await callHistories.refresh(keys);
     const own = terms.of({ model, options: noOptions }, worker.workerId);
     return this.#input(worker, model, own, [], { kind: 'operator' });
   }

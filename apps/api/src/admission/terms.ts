@@ -62,7 +62,7 @@ export class TermsByWorker {
 
   /** Of the fleet alone: what is one for all workers, as the order of the queue. */
   get fleet(): EffectiveSettings {
-    const patch = this.#settings.levels(undefined, '' as ModelKey);
+    const patch = this.#settings.levels(undefined, NO_MODEL);
     return patch.fleet ? effectiveSettings(patch).settings : defaultSettings;
   }
 
