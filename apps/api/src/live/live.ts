@@ -14,7 +14,6 @@ export interface LiveParts extends LiveHubOptions {
   readonly admission: Pick<Admission, 'queue'>;
   readonly sessions: Pick<AgentSessions, 'progressOf' | 'connected' | 'readingsOf'>;
   readonly activity: Pick<Activity, 'inFlight' | 'lastCallEndedAtMs'>;
-  readonly fleet: LiveHubOptions['fleet'];
   readonly logger: Logger;
   readonly now: () => number;
 }

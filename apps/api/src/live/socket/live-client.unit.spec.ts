@@ -71,7 +71,7 @@ describe('what is of the moment', () => {
       () => [client],
       () => 0,
     );
-    moments.greet(client, ['queue', 'activity', 'readings']);
+    moments.greet(client);
     queue = [{ callId: 'a', waitedSeconds: 2 }];
     moments.round();
     expect(socket.sent).toHaveLength(1);

@@ -73,7 +73,8 @@ export class LiveHub {
   async subscribe(client: LiveClient, { topics, since }: Subscribe): Promise<void> {
     await this.start();
     this.#clients.delete(client);
-    if (since !== undefined && since > this.#position) await this.waitFor(since, AHEAD_MS);
+    if (since !== undefined && since > this.#position)
+      await this.#until(() => this.#position >= since, AHEAD_MS);
     // What others still wait for must not reach this one twice.
     this.#flush();
     const missed = since === undefined ? undefined : this.#ring.after(since);
@@ -97,10 +98,6 @@ export class LiveHub {
   async waitPast(position: bigint, ms: number, signal?: AbortSignal): Promise<boolean> {
     await this.start();
     return this.#until(() => this.#position > position, ms, signal);
-  }
-
-  waitFor(position: bigint, ms: number): Promise<boolean> {
-    return this.#until(() => this.#position >= position, ms);
   }
 
   async stop(): Promise<void> {

@@ -6,7 +6,7 @@ import { ERROR_CODES } from '#domain/errors.js';
 import type { Logger } from '#runtime/logger.js';
 import type { Access } from '../../access/access.js';
 import { problemOf } from '../../admin/problem/problem.js';
-import { MOMENT_TOPICS, subscribeIn } from './frames.js';
+import { subscribeIn } from './frames.js';
 import { LiveClient } from './live-client.js';
 import type { LiveHub } from './live-hub.js';
 import type { Moments } from './moments.js';
@@ -102,7 +102,7 @@ export class LiveServer {
     }
     try {
       await this.#o.hub.subscribe(client, wanted);
-      if (this.#clients.has(client)) this.#o.moments.greet(client, MOMENT_TOPICS);
+      if (this.#clients.has(client)) this.#o.moments.greet(client);
       else this.#o.hub.leave(client);
     } catch (error) {
       this.#o.logger.warn({ err: error }, '/live could not be begun');

@@ -1,4 +1,5 @@
 import type { ActivityItem, MomentTopic, QueueItem, ReadingItem } from '#domain/wire/index.js';
+import { MOMENT_TOPICS } from './frames.js';
 import type { LiveClient } from './live-client.js';
 
 /** What is of the moment, as it stands when it is asked. */
@@ -36,8 +37,8 @@ export class Moments {
   }
 
   /** A client has just subscribed: it is told how everything stands. */
-  greet(client: LiveClient, topics: readonly MomentTopic[]): void {
-    for (const topic of topics) {
+  greet(client: LiveClient): void {
+    for (const topic of MOMENT_TOPICS) {
       if (!client.topics.has(topic)) continue;
       this.#look(topic);
       const told = this.#told.get(topic);
@@ -59,7 +60,7 @@ export class Moments {
       this.stop();
       return;
     }
-    for (const topic of ['queue', 'activity', 'readings'] as const) {
+    for (const topic of MOMENT_TOPICS) {
       const wanting = clients.filter((client) => client.topics.has(topic));
       if (wanting.length === 0) continue;
       const before = this.#told.get(topic);
