@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { WorkerEventType } from '#domain/events/worker-events.js';
-import { apiId } from '#domain/ids.js';
+import { apiId, type ModelKey } from '#domain/ids.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
 import { openSpool } from '#events/spool.js';
@@ -101,39 +101,26 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     onKeepAlive: () => upkeep.poke(),
     now,
   });
-  const preload = new Preload({ fleet, terms, decider, waiting: () => admission.waiting, logger, now });
+  const forChores = {
+    fleet,
+    activity,
+    callHistories: histories,
+    terms,
+    decider,
+    waiting: () => admission.waiting,
+    waitingFor: (model: ModelKey) => admission.waitingFor(model),
+    logger,
+    now,
+  };
+  const preload = new Preload(forChores);
   const upkeep: Upkeep = new Upkeep({
     fleet,
     isConnected: (worker) => sessions.isConnected(worker),
     chores: [
-      new RepinCores({ activity, terms, decider }),
-      new IdleUnload({
-        fleet,
-        activity,
-        callHistories: histories,
-        terms,
-        decider,
-        preload,
-        waitingFor: (model) => admission.waitingFor(model),
-        now,
-      }),
-      new GrowBack({
-        fleet,
-        activity,
-        callHistories: histories,
-        terms,
-        decider,
-        waitingFor: (model) => admission.waitingFor(model),
-        now,
-      }),
-      new ProbeContexts({
-        fleet,
-        activity,
-        callHistories: histories,
-        terms,
-        decider,
-        waiting: () => admission.waiting,
-      }),
+      new RepinCores(forChores),
+      new IdleUnload({ ...forChores, preload }),
+      new GrowBack(forChores),
+      new ProbeContexts(forChores),
       preload,
     ],
     logger,

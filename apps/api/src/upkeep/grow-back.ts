@@ -7,7 +7,7 @@ import type { Decider } from '../admission/decider.js';
 import type { TermsByWorker } from '../admission/terms.js';
 import type { CallHistories } from '../fleet/call-histories.js';
 import type { Fleet } from '../fleet/fleet.js';
-import { planOf, withContext } from './own-plan.js';
+import { planOf, trainedOf, withContext } from './own-plan.js';
 import type { Chore } from './upkeep.js';
 
 export interface GrowBackOptions {
@@ -39,10 +39,9 @@ export class GrowBack implements Chore {
 
   #grows(worker: WorkerState, resident: Resident): boolean {
     const { fleet, activity, callHistories, terms, decider, waitingFor, now } = this.#o;
-    const { residentId, modelKey, artifact, contract } = resident;
+    const { residentId, modelKey, contract } = resident;
     const model = fleet.modelOn(worker.workerId, modelKey);
-    const trainedTokens = model?.artifacts.find(({ label }) => label === artifact)?.geometry
-      ?.trainedContextTokens;
+    const trainedTokens = trainedOf(model, resident);
     if (!model || trainedTokens === undefined || trainedTokens <= contract.contextTokens) return false;
     const current = terms.of({ model, options: noOptions }, worker.workerId);
     const proposalAt = (tokens: number, wantedTokens: number) =>

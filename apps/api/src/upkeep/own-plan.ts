@@ -23,6 +23,10 @@ export const withContext = (
   },
 });
 
+/** The context that a resident's artifact was trained for; undefined when it, or that, is not known. */
+export const trainedOf = (model: FoundModel | undefined, { artifact }: Resident): number | undefined =>
+  model?.artifacts.find(({ label }) => label === artifact)?.geometry?.trainedContextTokens;
+
 /** What would be decided for it, if it can be had with nobody leaving. */
 export function planOf(
   decider: Pick<Decider, 'consider'>,

@@ -1,4 +1,3 @@
-import type { FoundModel } from '#domain/events/catalog-events.js';
 import type { CallId, ModelKey } from '#domain/ids.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { p99TokensHeld } from '#placement/context.js';
@@ -9,7 +8,7 @@ import type { Decider } from '../admission/decider.js';
 import type { TermsByWorker } from '../admission/terms.js';
 import type { CallHistories } from '../fleet/call-histories.js';
 import type { Fleet } from '../fleet/fleet.js';
-import { withContext } from './own-plan.js';
+import { trainedOf, withContext } from './own-plan.js';
 import type { Chore } from './upkeep.js';
 
 export interface ProbeContextsOptions {
@@ -91,6 +90,3 @@ export class ProbeContexts implements Chore {
     return false;
   }
 }
-
-const trainedOf = (model: FoundModel | undefined, { artifact }: Resident): number | undefined =>
-  model?.artifacts.find(({ label }) => label === artifact)?.geometry?.trainedContextTokens;
