@@ -47,7 +47,11 @@ export function linger(req: IncomingMessage): void {
   req.on('end', () => clearTimeout(timer));
 }
 
-const STALLS = { alarms: new Alarms(5000), afterMs: STALLED_MS };
+interface Stalls {
+  readonly alarms: Alarms;
+  readonly afterMs: number;
+}
+const STALLS: Stalls = { alarms: new Alarms(5000), afterMs: STALLED_MS };
 
 /** Undefined: the client left before it had sent everything. */
 export type Received = Result<Buffer> | undefined;
@@ -56,7 +60,7 @@ export type Received = Result<Buffer> | undefined;
 export function receiveBody(
   req: IncomingMessage,
   done: (received: Received) => void,
-  stalls: { readonly alarms: Alarms; readonly afterMs: number } = STALLS,
+  stalls: Stalls = STALLS,
 ): void {
   const refusal = refusedUnread(req);
   if (refusal) done(err(refusal));
@@ -77,16 +81,12 @@ function refusedUnread(req: IncomingMessage): BerthError | undefined {
 class BodyReader implements Alarm {
   dueAtMs = 0;
   readonly #done: (received: Received) => void;
-  readonly #stalls: { readonly alarms: Alarms; readonly afterMs: number };
+  readonly #stalls: Stalls;
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
   #over = false;
 
-  constructor(
-    req: IncomingMessage,
-    done: (received: Received) => void,
-    stalls: { readonly alarms: Alarms; readonly afterMs: number },
-  ) {
+  constructor(req: IncomingMessage, done: (received: Received) => void, stalls: Stalls) {
     this.#done = done;
     this.#stalls = stalls;
     this.#progressed();
