@@ -8,7 +8,7 @@ import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { evaluate } from './evaluate.js';
 import { ladderOf, type NotOffered, type Pins, type Shape } from './ladder.js';
-import { clip, consideredOf, type Verdict } from './plan.js';
+import { clip, consideredOf, shapeOf, type Verdict } from './plan.js';
 import { isOverdue, waitedSeconds } from './queue.js';
 import { type Admitted, bestOf } from './rank.js';
 import { refusalOf, refused, waitOrTimeOut, withEveryRung } from './refuse.js';
@@ -138,7 +138,7 @@ function isPlacedBefore({ rung, artifact }: Shape, verdicts: readonly Verdict[])
   for (let i = verdicts.length - 1; i >= 0; i--) {
     const verdict = verdicts[i];
     if (verdict?.kind !== 'admitted' && verdict?.kind !== 'same') continue;
-    const { shape } = verdict.kind === 'admitted' ? verdict.plan : verdict;
+    const shape = shapeOf(verdict);
     if (shape.rung === rung && shape.artifact.label === artifact.label) return true;
   }
   return false;

@@ -1,6 +1,7 @@
 import type { Considered } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
 import { type Contract, type PlacementClass, sameList } from '#domain/placement-terms.js';
+import type { Writable } from '#domain/writable.js';
 import type { Amounts } from './amounts.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
 import type { Remembered } from './failures.js';
@@ -125,15 +126,19 @@ const OUTCOMES = {
   same: 'not-offered',
 } as const;
 
-type Line = { -readonly [K in keyof Considered]: Considered[K] };
+export const shapeOf = (verdict: Verdict): Shape =>
+  verdict.kind === 'admitted' ? verdict.plan.shape : verdict.shape;
+
+export const reasonOf = (verdict: Verdict): string =>
+  verdict.kind === 'failed' ? verdict.remembered.reason : verdict.reason;
 
 /** The line that a verdict leaves in the working. */
 export function consideredOf(snapshot: Snapshot, verdict: Verdict, chosen: boolean): Considered {
   const { plan } = verdict;
-  const shape = verdict.kind === 'admitted' ? verdict.plan.shape : verdict.shape;
+  const shape = shapeOf(verdict);
   const outcome = chosen ? 'chosen' : OUTCOMES[verdict.kind];
-  const reason = clip(verdict.kind === 'failed' ? verdict.remembered.reason : verdict.reason);
-  const line: Line = { artifact: shape.artifact.label, rung: shape.rung, outcome, reason };
+  const reason = clip(reasonOf(verdict));
+  const line: Writable<Considered> = { artifact: shape.artifact.label, rung: shape.rung, outcome, reason };
   if (shape.devices.length > 0) line.devices = shape.devices;
   if (plan) {
     line.contextTokens = plan.klass.contextTokens;

@@ -5,7 +5,7 @@ import type { PlacementInput } from './contract.js';
 import { evaluate } from './evaluate.js';
 import { ladderOf, offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
-import { devicesOf, type Plan, type Verdict } from './plan.js';
+import { devicesOf, type Plan, reasonOf, type Verdict } from './plan.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
 import { estimatedSecondsPerToken } from './speed.js';
 
@@ -76,8 +76,7 @@ function verdictFor(snapshot: Snapshot, shape: Shape): PairVerdict {
     rung: shape.rung,
     kvType,
     fits: fitsOf(verdict),
-    reason:
-      now.kind === 'failed' ? now.remembered.reason : now.kind === 'admitted' ? now.reason : reasonOf(now),
+    reason: reasonOf(now),
     ...NOTHING,
     evicting: victims
       .map(({ residentId, modelKey }) => ({ residentId, modelKey }))
@@ -86,8 +85,6 @@ function verdictFor(snapshot: Snapshot, shape: Shape): PairVerdict {
     ...contextOf(snapshot, shape),
   };
 }
-
-const reasonOf = (verdict: Exclude<Verdict, { kind: 'failed' }>): string => verdict.reason;
 
 function fitsOf(verdict: Verdict): PairVerdict['fits'] {
   switch (verdict.kind) {
