@@ -32,50 +32,50 @@ export function layoutOf(
 ): Layout | NoLayout {
   const geometry = shape.artifact.geometry;
   const all = (geometry?.blocks.length ?? 0) + 1;
-  if (!shape.pins) {
-    if (shape.rung === 'ram-only') return RAM_ONLY;
-    if (shape.rung === 'gpu-only' || shape.rung === '4bit') {
-      const layout = { gpuLayers: all, cpuMoeLayers: 0 };
-      return isSplit(shape) ? splitToFit(snapshot, shape, layout, pricing, field) : layout;
-    }
-  }
-  const on = (gpuLayers: number, cpuMoeLayers = 0): Layout =>
-    spread(snapshot, shape, { gpuLayers, cpuMoeLayers });
-  const price: Price = (layout, deviceId) => pricing.price(layout, deviceId);
-  if (shape.pins) {
-    const pinned = pinnedLayout(shape, geometry, price, on, all);
-    return 'reason' in pinned || !isSplit(shape) || holdsBytes(shape.pins)
+  const { rung, pins } = shape;
+  if (pins) {
+    const pinned = pinnedLayout(shape, geometry, pricing, spreading(snapshot, shape), all);
+    return 'reason' in pinned || !isSplit(shape) || holdsBytes(pins)
       ? pinned
       : splitToFit(snapshot, shape, pinned, pricing, field);
   }
-  return searched(snapshot, shape, new Guess(snapshot, shape, contextTokens, price, on, all), price, on, all);
+  if (rung === 'ram-only') return RAM_ONLY;
+  if (rung === 'gpu-only' || rung === '4bit') {
+    const layout = { gpuLayers: all, cpuMoeLayers: 0 };
+    return isSplit(shape) ? splitToFit(snapshot, shape, layout, pricing, field) : layout;
+  }
+  return searched(snapshot, shape, rung, contextTokens, pricing, all);
 }
 
-type Price = Pricing['price'];
+/** A layout of so many layers, over as many devices as the shape has. */
+type On = (gpuLayers: number, cpuMoeLayers?: number) => Layout;
+
+const spreading =
+  (snapshot: Snapshot, shape: Shape): On =>
+  (gpuLayers, cpuMoeLayers = 0) =>
+    spread(snapshot, shape, { gpuLayers, cpuMoeLayers });
 
 const RAM_ONLY: Layout = { gpuLayers: 0, cpuMoeLayers: 0 };
 
 function searched(
   snapshot: Snapshot,
   shape: Shape,
-  guess: Guess,
-  price: Price,
-  on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
+  rung: Exclude<Rung, 'ram-only' | 'gpu-only' | '4bit'>,
+  contextTokens: number,
+  pricing: Pricing,
   all: number,
 ): Layout | NoLayout {
+  const on = spreading(snapshot, shape);
+  const guess = new Guess(snapshot, shape, contextTokens, pricing, on, all);
   const { allowedRungs } = snapshot.input.ask;
-  const allowed = (rung: Rung): boolean => allowedRungs?.includes(rung) ?? true;
-  switch (shape.rung) {
-    case 'ram-only':
-    case 'gpu-only':
-    case '4bit':
-      return RAM_ONLY;
+  const allowed = (other: Rung): boolean => allowedRungs?.includes(other) ?? true;
+  switch (rung) {
     case 'moe': {
       const n = all - 1;
       const experts = least(
         0,
         n,
-        (kept) => shape.devices.every((d) => price(on(all, kept), d) <= free(snapshot, d)),
+        (kept) => shape.devices.every((d) => pricing.price(on(all, kept), d) <= free(snapshot, d)),
         () => guess.expertsInRam(),
       );
       if (experts === 0 && allowed('gpu-only'))
@@ -86,7 +86,7 @@ function searched(
       const layers = least(
         0,
         all,
-        (l) => price(on(l), RAM) <= free(snapshot, RAM),
+        (l) => pricing.price(on(l), RAM) <= free(snapshot, RAM),
         () => guess.layersOnCard(),
       );
       if (layers === 0 && allowed('ram-only'))
@@ -102,7 +102,7 @@ function searched(
       const fewer = least(
         0,
         all,
-        (off) => shape.devices.every((d) => price(on(all - off), d) <= free(snapshot, d)),
+        (off) => shape.devices.every((d) => pricing.price(on(all - off), d) <= free(snapshot, d)),
         () => guess.layersOffCard(),
       );
       const layers = all - (fewer ?? all);
@@ -123,22 +123,22 @@ class Guess {
   readonly #snapshot: Snapshot;
   readonly #shape: Shape;
   readonly #contextTokens: number;
-  readonly #price: Price;
-  readonly #on: (gpuLayers: number, cpuMoeLayers?: number) => Layout;
+  readonly #pricing: Pricing;
+  readonly #on: On;
   readonly #all: number;
 
   constructor(
     snapshot: Snapshot,
     shape: Shape,
     contextTokens: number,
-    price: Price,
-    on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
+    pricing: Pricing,
+    on: On,
     all: number,
   ) {
     this.#snapshot = snapshot;
     this.#shape = shape;
     this.#contextTokens = contextTokens;
-    this.#price = price;
+    this.#pricing = pricing;
     this.#on = on;
     this.#all = all;
   }
@@ -160,7 +160,7 @@ class Guess {
     const sums = this.#blocksWithCache();
     const { geometry } = this.#shape.artifact;
     if (!sums || !geometry) return undefined;
-    const over = this.#price(this.#on(0), RAM) - free(this.#snapshot, RAM) - geometry.outputBytes;
+    const over = this.#pricing.price(this.#on(0), RAM) - free(this.#snapshot, RAM) - geometry.outputBytes;
     const whole = sums.at(-1) ?? 0;
     // The last blocks go to the card first: what stays is the sum of those before them.
     const stay = sums.findLastIndex((sum) => sum <= whole - over);
@@ -171,7 +171,7 @@ class Guess {
   #overOnCard(): number | undefined {
     const [card] = this.#shape.devices;
     if (card === undefined || this.#shape.devices.length > 1) return undefined;
-    return this.#price(this.#on(this.#all), card) - free(this.#snapshot, card);
+    return this.#pricing.price(this.#on(this.#all), card) - free(this.#snapshot, card);
   }
 
   #blocksWithCache(): readonly number[] | undefined {
@@ -184,17 +184,8 @@ class Guess {
 }
 
 /** The first place of rising sums that reaches an amount. */
-function firstAtLeast(sums: readonly number[], amount: number): number | undefined {
-  let low = 0;
-  let high = sums.length - 1;
-  if ((sums[high] ?? 0) < amount) return undefined;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((sums[middle] ?? 0) >= amount) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
+const firstAtLeast = (sums: readonly number[], amount: number): number | undefined =>
+  least(0, sums.length - 1, (i) => (sums[i] ?? 0) >= amount);
 
 /** Splits the offloaded blocks over several devices in proportion to the room that they have. */
 function spread(snapshot: Snapshot, shape: Shape, layout: Layout): Layout {
@@ -217,8 +208,8 @@ const isSplit = ({ devices, artifact }: Shape): boolean =>
 function pinnedLayout(
   shape: Shape,
   geometry: Geometry | undefined,
-  price: Price,
-  on: (gpuLayers: number, cpuMoeLayers?: number) => Layout,
+  pricing: Pricing,
+  on: On,
   all: number,
 ): Layout | NoLayout {
   const { gpuLayers, cpuMoeLayers, gpuBytes, ramBytes } = shape.pins ?? {};
@@ -234,8 +225,9 @@ function pinnedLayout(
       reason: `${cpuMoeLayers} expert layers are pinned to RAM, and the model has ${n}`,
     };
   const within = (layout: Layout): boolean =>
-    (gpuBytes === undefined || shape.devices.reduce((sum, d) => sum + price(layout, d), 0) <= gpuBytes) &&
-    (ramBytes === undefined || price(layout, RAM) <= ramBytes);
+    (gpuBytes === undefined ||
+      shape.devices.reduce((sum, d) => sum + pricing.price(layout, d), 0) <= gpuBytes) &&
+    (ramBytes === undefined || pricing.price(layout, RAM) <= ramBytes);
   const fixed = gpuLayers !== undefined || cpuMoeLayers !== undefined || shape.rung === 'ram-only';
   const layers = shape.rung === 'ram-only' ? 0 : gpuLayers === undefined || gpuLayers < 0 ? all : gpuLayers;
   const candidates = fixed
@@ -252,7 +244,7 @@ function pinnedLayout(
   const nearest = candidates.at(-1);
   const needs = nearest
     ? [RAM, ...shape.devices]
-        .map((d) => `${formatBytes(price(nearest, d))} of ${d === RAM ? 'RAM' : d}`)
+        .map((d) => `${formatBytes(pricing.price(nearest, d))} of ${d === RAM ? 'RAM' : d}`)
         .join(', ')
     : 'more';
   const what = geometry ? '' : ' (its header could not be read)';
