@@ -1,4 +1,4 @@
-import { type DeviceId, type ModelKey, RAM, type ResidentId, type WorkerId } from '#domain/ids.js';
+import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
 import type { DeviceBytes, NeedTerm } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { lastOfWorker, memo } from './memo.js';
@@ -123,18 +123,12 @@ function withoutMapped(charge: Charge, resident: Resident): Charge {
 /** In the order of their ids, so that the order in which a fold kept them never matters. */
 export const residentsById = lastOfWorker(
   residentsOf,
-  ({ workerId, residents }: Residing): readonly Resident[] => {
-    const sorted =
-      inOrderOf(lastSorted.get(workerId), residents) ??
-      [...residents.values()].sort((a, b) => compareText(a.residentId, b.residentId));
-    lastSorted.set(workerId, sorted);
-    return sorted;
-  },
+  ({ residents }: Residing, last?: readonly Resident[]): readonly Resident[] =>
+    inOrderOf(last, residents) ??
+    [...residents.values()].sort((a, b) => compareText(a.residentId, b.residentId)),
 );
 
 /** Most events change a resident and leave the others: then the ids, and so their order, are those of the last time. */
-const lastSorted = new Map<WorkerId, readonly Resident[]>();
-
 function inOrderOf(
   last: readonly Resident[] | undefined,
   residents: WorkerState['residents'],

@@ -10,17 +10,18 @@ const MOST_WORKERS = 4096;
  * newest one, again and again. A weak table of all states would cost the collector more than it saves, since a state
  * lives as long as it takes until the next event.
  * @param partOf the part of the state that the result is made from
+ * @param make given the worker's last result too: where it still holds, giving it back keeps it the same object
  */
 export function lastOfWorker<W extends { readonly workerId: WorkerId }, V>(
   partOf: (worker: W) => object,
-  make: (worker: W) => V,
+  make: (worker: W, last: V | undefined) => V,
 ): (worker: W) => V {
   const last = new Map<WorkerId, { part: object; value: V }>();
   return (worker) => {
     const part = partOf(worker);
     const known = last.get(worker.workerId);
     if (known?.part === part) return known.value;
-    const value = make(worker);
+    const value = make(worker, known?.value);
     if (known) {
       known.part = part;
       known.value = value;

@@ -1,4 +1,4 @@
-import { type DeviceId, RAM, type ResidentId, type WorkerId } from '#domain/ids.js';
+import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
 import { sameList } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { type BytesByDevice, type Charge, chargesOf, compareText } from './charges.js';
@@ -98,18 +98,16 @@ export const roomsOf = lastOfWorker(itself, (worker): readonly Room[] =>
 );
 
 /** Accelerators, most room first. The list is the same one as long as their order is. */
-export const mostRoomFirst = lastOfWorker(itself, (worker): readonly DeviceId[] => {
-  const sorted = roomsOf(worker)
-    .filter((room) => room.deviceId !== RAM)
-    .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
-    .map((room) => room.deviceId);
-  const last = lastOrders.get(worker.workerId);
-  if (last && sameList(last, sorted)) return last;
-  lastOrders.set(worker.workerId, sorted);
-  return sorted;
-});
-
-const lastOrders = new Map<WorkerId, readonly DeviceId[]>();
+export const mostRoomFirst = lastOfWorker(
+  itself,
+  (worker, last: readonly DeviceId[] | undefined): readonly DeviceId[] => {
+    const sorted = roomsOf(worker)
+      .filter((room) => room.deviceId !== RAM)
+      .sort((a, b) => (b.roomBytes ?? -1) - (a.roomBytes ?? -1) || compareText(a.deviceId, b.deviceId))
+      .map((room) => room.deviceId);
+    return last && sameList(last, sorted) ? last : sorted;
+  },
+);
 
 /** Room of one device. */
 export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
