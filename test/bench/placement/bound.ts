@@ -1,13 +1,6 @@
 import type { CachingProgram } from '#placement/simulate/caching-program.js';
 import { leastLoading } from '../../../apps/api/src/what-if/least-cost.js';
 
-export {
-  type CachingProgram,
-  type Interval,
-  programAtOnce,
-  programWithDelay,
-} from '#placement/simulate/caching-program.js';
-
 const TIME_LIMIT_SECONDS = 600;
 
 /** Least load seconds of the program. @throws when the solver gives none. */

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { deviceId, modelKey } from '#domain/ids.js';
 import { loadSecondsFrom, type Scenario, type SimCall } from '#placement/simulate/model.js';
 import { describe, expect, it } from 'vitest';
-import { programAtOnce, programWithDelay, solve } from './bound.js';
+import { programAtOnce, programWithDelay } from '#placement/simulate/caching-program.js';
+import { solve } from './bound.js';
 import { GB, LOAD_RATES } from './hardware.js';
 import { policies } from './policies.js';
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { programWithDelay, solve } from './bound.js';
+import { programWithDelay } from '#placement/simulate/caching-program.js';
+import { solve } from './bound.js';
 import { policies, sizingPolicies } from './policies.js';
 import { markdown } from './report.js';
 import { plot } from './plot.js';

@@ -1,5 +1,6 @@
 import type { Scenario } from '#placement/simulate/model.js';
-import { programAtOnce, programWithDelay, solve } from './bound.js';
+import { programAtOnce, programWithDelay } from '#placement/simulate/caching-program.js';
+import { solve } from './bound.js';
 import { HARDWARE, type HardwareName, loadModel } from './hardware.js';
 import type { Metrics } from './metrics.js';
 import type { Policy } from './policies.js';

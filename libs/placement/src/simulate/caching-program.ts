@@ -62,8 +62,8 @@ export function programAtOnce(scenario: Scenario, measured?: MeasuredCosts): Cac
   const forced = new Float64Array(begins.length);
   const last = new Map<number, number>();
   for (const { model, fromMs, toMs } of begins) {
-    const from = lowerBound(times, fromMs);
-    const to = lowerBound(times, toMs);
+    const from = firstWhere(times, (ms) => ms >= fromMs);
+    const to = firstWhere(times, (ms) => ms >= toMs);
     for (let row = from; row < Math.max(to, from + 1); row++)
       forced[row] = (forced[row] ?? 0) + (base.cardBytes[model] ?? 0);
     const before = last.get(model) ?? (there.has(model) ? 0 : undefined);
@@ -96,13 +96,13 @@ function serviceMs(scenario: Scenario, call: SimCall): number {
   return model ? serviceOf(model, call).totalMs : 0;
 }
 
-/** The first place whose time is not before `ms`. */
-function lowerBound(times: readonly number[], ms: number): number {
+/** The first place in rising times from which on `holds` is true; behind the last when it never is. */
+function firstWhere(times: readonly number[], holds: (ms: number) => boolean): number {
   let low = 0;
   let high = times.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((times[middle] ?? 0) >= ms) high = middle;
+    if (holds(times[middle] ?? 0)) high = middle;
     else low = middle + 1;
   }
   return low;
@@ -131,23 +131,13 @@ export function programWithDelay(
   }
   // Most is kept just before an interval ends: a row for each end is enough.
   const ends = [...new Set(spans.map((s) => s.toMs))].sort((a, b) => a - b);
-  const rowAfter = (ms: number): number => {
-    let low = 0;
-    let high = ends.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((ends[middle] ?? 0) > ms) high = middle;
-      else low = middle + 1;
-    }
-    return low;
-  };
   const total = measured?.roomBytes ?? totalBytes(scenario);
   return {
     ...base,
     intervals: spans.map(({ model, fromMs, toMs }) => ({
       model,
-      from: rowAfter(fromMs),
-      to: rowAfter(toMs - 0.5) + 1,
+      from: firstWhere(ends, (ms) => ms > fromMs),
+      to: firstWhere(ends, (ms) => ms >= toMs) + 1,
     })),
     cardRoom: ends.map(() => total),
     forcedSeconds: firstLoads(last.keys(), there, base.diskSeconds),
