@@ -1,11 +1,11 @@
+import { BYTES_PER_TOKEN } from '#domain/calls/call-history.js';
 import type { CallId } from '#domain/ids.js';
 import type { Writable } from '#domain/writable.js';
 import type { Wanted } from '../admission/port.js';
 import type { CallBody } from './call-body.js';
 import type { Resolved } from './resolve.js';
 
-/** Estimates before any history: bytes per token of text, tokens per picture. */
-const BYTES_PER_TOKEN = 4;
+/** Estimate: no engine says before it has read the picture. */
 const TOKENS_PER_PICTURE = 1000;
 const BACKGROUND = new Set(['grading', 'smoke-test', 'benchmark', 'warmup', 'background']);
 

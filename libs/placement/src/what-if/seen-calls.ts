@@ -1,9 +1,8 @@
-import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import { BYTES_PER_TOKEN, type CallHistory, foldCalls, initialCalls } from '#domain/calls/call-history.js';
 import type { CallEvent, CallEventData } from '#domain/events/call-events.js';
 import type { CallId, ModelKey, ResidentId } from '#domain/ids.js';
 import type { ResidentActivity } from '../contract.js';
 import { freeInSeconds, type Ongoing } from '../predict.js';
-import { recorded } from '../simulate/recorded.js';
 
 /** A call as its two events tell it. */
 export interface SeenCall {
@@ -18,6 +17,9 @@ interface Stamped {
   readonly event: CallEvent;
 }
 
+const byTime = (a: Stamped, b: Stamped): number => a.atMs - b.atMs;
+const eventOf = ({ event }: Stamped): CallEvent => event;
+
 interface OfModel {
   readonly events: Stamped[];
   sorted: boolean;
@@ -25,9 +27,6 @@ interface OfModel {
   folded: number;
   history: CallHistory;
 }
-
-/** Text bytes of one token, before any history: what a prompt is estimated by. */
-const BYTES_PER_TOKEN = 4;
 
 /**
  * Calls of a stretch of the log. Histories are asked for at rising times, and hold what had happened by then: the events
@@ -78,25 +77,20 @@ export class SeenCalls {
     const of = this.#models.get(key);
     if (!of) return initialCalls(key);
     if (!of.sorted) {
-      of.events.sort((a, b) => a.atMs - b.atMs);
+      of.events.sort(byTime);
       of.sorted = true;
     }
-    for (let next = of.events[of.folded]; next && next.atMs <= nowMs; next = of.events[of.folded]) {
-      of.history = evolveCalls(of.history, recorded(of.history.revision + 1, '', next.atMs, next.event));
-      of.folded += 1;
-    }
+    const from = of.folded;
+    while ((of.events[of.folded]?.atMs ?? Infinity) <= nowMs) of.folded += 1;
+    // The same object as long as nothing happened: what is worked out from a history is kept with it.
+    if (of.folded > from) of.history = foldCalls(of.history, of.events.slice(from, of.folded).map(eventOf));
     return of.history;
   }
 
   /** What had happened by a time, whatever was asked before. Folded anew: not for every call. */
   historyUntil(key: ModelKey, ms: number): CallHistory {
-    let history = initialCalls(key);
-    const events = this.#models.get(key)?.events ?? [];
-    for (const { atMs, event } of [...events].sort((a, b) => a.atMs - b.atMs)) {
-      if (atMs > ms) break;
-      history = evolveCalls(history, recorded(history.revision + 1, '', atMs, event));
-    }
-    return history;
+    const events = (this.#models.get(key)?.events ?? []).filter(({ atMs }) => atMs <= ms);
+    return foldCalls(initialCalls(key), events.sort(byTime).map(eventOf));
   }
 
   /** How busy a resident was, from the stamps of its calls: to the millisecond what the api knew, or nearly so. */
