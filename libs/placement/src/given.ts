@@ -43,7 +43,7 @@ export function givenOf(input: PlacementInput): DecisionGiven {
 const iso = (ms: number): string => new Date(ms).toISOString();
 
 /** The knobs that are not as they are by default. */
-export const overDefaults = memo((settings: EffectiveSettings): SettingsPatch => {
+const overDefaults = memo((settings: EffectiveSettings): SettingsPatch => {
   const defaults = defaultSettings as unknown as Readonly<Record<string, unknown>>;
   return Object.fromEntries(
     Object.entries(settings).filter(

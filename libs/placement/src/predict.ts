@@ -1,5 +1,6 @@
 import type { CallHistory } from '#domain/calls/call-history.js';
-import { median, type PairHistory, type ServingFigures } from '#domain/history/history.js';
+import type { PairHistory, ServingFigures } from '#domain/history/history.js';
+import { median } from '#domain/median.js';
 import type { ModelKey, ResidentId } from '#domain/ids.js';
 import { classKey, type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';

@@ -147,11 +147,7 @@ export function offloadedBlocks({ artifact }: Shape, { gpuLayers }: Layout): num
 }
 
 /** What a device would have for a plan when these went: never less than it has. */
-export function roomWithout(
-  snapshot: Snapshot,
-  deviceId: DeviceId,
-  victims: readonly EvictionCandidate[],
-): number {
+function roomWithout(snapshot: Snapshot, deviceId: DeviceId, victims: readonly EvictionCandidate[]): number {
   const room = snapshot.rooms.get(deviceId);
   if (room?.roomBytes === undefined) return 0;
   let bytes = room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0);

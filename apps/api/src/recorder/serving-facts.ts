@@ -1,7 +1,8 @@
 import { decodeMsPerToken } from '#domain/calls/call-history.js';
 import type { CallEventData } from '#domain/events/call-events.js';
 import type { HistoryEventData } from '#domain/events/history-events.js';
-import { median, type PairHistory } from '#domain/history/history.js';
+import type { PairHistory } from '#domain/history/history.js';
+import { median } from '#domain/median.js';
 import { memo } from '#domain/memo.js';
 import { classKey, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';

@@ -45,7 +45,7 @@ export interface CallHistory {
 const KEPT_FINISHED = 20;
 const KEPT_ARRIVALS = 64;
 /** Intents of calls after which a model's contexts are probed. */
-export const PROBING_INTENTS: ReadonlySet<string> = new Set(['grading', 'smoke-test', 'warmup']);
+const PROBING_INTENTS: ReadonlySet<string> = new Set(['grading', 'smoke-test', 'warmup']);
 /** Text bytes of one token, before anything counted them. */
 export const BYTES_PER_TOKEN = 4;
 /** Above this a decode rate is a bad reading, and is not used. */

@@ -1,6 +1,7 @@
 import { callsFold, type CallHistory } from '../calls/call-history.js';
 import type { BerthEvent, CallEvent, HistoryEvent, Recorded, WorkerEvent } from '../events/index.js';
-import { historyFold, median, type PairHistory } from '../history/history.js';
+import { historyFold, type PairHistory } from '../history/history.js';
+import { median } from '../median.js';
 import { measuredLoad } from '../history/load-seconds.js';
 import { type ModelKey, modelKey, type WorkerId, workerId } from '../ids.js';
 import { classKey, placementClassOf } from '../placement-terms.js';

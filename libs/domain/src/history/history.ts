@@ -3,7 +3,6 @@ import type { Recorded } from '../events/envelope.js';
 import type { HistoryEvent, HistoryEventData } from '../events/history-events.js';
 import type { ModelKey, WorkerId } from '../ids.js';
 import { classKey, type PlacementClass } from '../placement-terms.js';
-export { median } from '../median.js';
 
 /** A figure and the event that it came from. */
 export interface Fact<T> {

@@ -1,6 +1,7 @@
 import { memo } from '../memo.js';
 import { classKey, type PlacementClass, sameClass } from '../placement-terms.js';
-import { median, type PairHistory } from './history.js';
+import { median } from '../median.js';
+import type { PairHistory } from './history.js';
 
 export interface MeasuredLoad {
   readonly seconds: number;
