@@ -1,13 +1,10 @@
 import type { CallItem, DecisionItem, QueueItem, ResidentItem } from '#domain/wire/index.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
 import { parseArgs } from '../args.js';
-import { addressOf } from '../client/address.js';
-import { AdminClient } from '../client/admin-client.js';
-import { loadSettings } from '../settings/load.js';
 import { listTable } from '../list-table.js';
 import { UsageError } from '../usage-error.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
-import { READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
+import { clientOf, READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
 
 const DEFAULT_ROWS = 20;
 const MOST_ROWS = 10_000;
@@ -57,9 +54,7 @@ const list = <Row>(of: ListOf<Row>): Command => ({
     const limit = Number(flagText(args, 'limit') ?? DEFAULT_ROWS);
     if (!Number.isInteger(limit) || limit < 1 || limit > MOST_ROWS)
       throw new UsageError(`--limit is a whole number from 1 to ${MOST_ROWS}`);
-    const own = new Set(['limit', ...Object.keys(of.filters)]);
-    const settings = Object.fromEntries(Object.entries(args.flags).filter(([name]) => !own.has(name)));
-    const client = new AdminClient(addressOf(loadSettings(settings), flagText(args, 'url')));
+    const client = clientOf(args);
     const query = new URLSearchParams();
     for (const name of Object.keys(of.filters)) {
       const value = flagText(args, name);

@@ -1,11 +1,9 @@
-import { AdminClient } from '../client/admin-client.js';
-import { addressOf } from '../client/address.js';
+import type { AdminClient } from '../client/admin-client.js';
 import { parseArgs, type FlagTable, type ParsedArgs } from '../args.js';
-import { loadSettings } from '../settings/load.js';
 import { table } from '../table.js';
 import { UsageError } from '../usage-error.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
-import { READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
+import { clientOf, READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
 
 interface Said {
   readonly text: string;
@@ -44,8 +42,7 @@ const manager = (
     const [task = 'list', ...words] = args.words;
     const run = Object.hasOwn(tasks, task) ? tasks[task] : undefined;
     if (!run) throw new UsageError(`Write \`berth ${command.usage}\``);
-    const settings = Object.fromEntries(Object.entries(args.flags).filter(([name]) => !(name in flags)));
-    const client = new AdminClient(addressOf(loadSettings(settings), flagText(args, 'url')));
+    const client = clientOf(args);
     const { text, json } = await run(client, args, words);
     console.log(flagOn(args, 'json') ? JSON.stringify(json, null, 2) : text);
     return exit(0);

@@ -1,14 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { OperatorAccepted, OperatorActionRequest, OperatorItem } from '#domain/wire/index.js';
 import { parseArgs } from '../args.js';
-import { addressOf } from '../client/address.js';
-import { AdminClient } from '../client/admin-client.js';
-import { loadSettings } from '../settings/load.js';
+import type { AdminClient } from '../client/admin-client.js';
 import { listTable, wrapped } from '../list-table.js';
 import { UsageError } from '../usage-error.js';
 import { didYouMean } from '../nearest.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
-import { READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
+import { clientOf, READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
 
 const ACTIONS = {
   evict: 'a resident',
@@ -50,8 +48,7 @@ export const operator: Command = {
     const args = parseArgs(argv, flags, 'operator');
     const [task = 'list', target, ...more] = args.words;
     if (more.length > 0) throw new UsageError('Write `berth operator [list | ACTION [TARGET]]`');
-    const { worker: _worker, 'no-wait': _noWait, ...settings } = args.flags;
-    const client = new AdminClient(addressOf(loadSettings(settings), flagText(args, 'url')));
+    const client = clientOf(args);
     const json = flagOn(args, 'json');
     if (task === 'list') {
       const rows = await client.list<OperatorItem>('/admin/operator/actions', 50);

@@ -24,6 +24,14 @@ export const READER_FLAGS_HELP = [
   '  --home DIR, --port N, --host HOST, --config FILE: as for `berth up`, to find its address',
 ].join('\n');
 
+/** The running Berth that the flags of a reader name. A command's own flags may be called like a setting: they are not one. */
+export function clientOf(args: ParsedArgs): AdminClient {
+  const settings = Object.fromEntries(
+    Object.entries(args.flags).filter(([name]) => Object.hasOwn(READER_FLAGS, name)),
+  );
+  return new AdminClient(addressOf(loadSettings(settings), flagText(args, 'url')));
+}
+
 /** A command that asks a running Berth and prints what it says. */
 const reader = (
   command: Omit<Command, 'run'>,
@@ -36,7 +44,7 @@ const reader = (
   run: async (argv) => {
     const args = parseArgs(argv, { ...READER_FLAGS, ...switches }, command.name);
     if (args.words.length !== words) throw new UsageError(`Write \`berth ${command.usage}\``);
-    const client = new AdminClient(addressOf(loadSettings(args.flags), flagText(args, 'url')));
+    const client = clientOf(args);
     const { text, json } = await read(client, args);
     console.log(flagOn(args, 'json') ? JSON.stringify(json, null, 2) : text);
     return exit(0);

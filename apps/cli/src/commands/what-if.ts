@@ -2,13 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { WhatIfItem, WhatIfRequest } from '#domain/wire/index.js';
 import { parseBytes } from '#domain/units.js';
 import { parseArgs, type ParsedArgs } from '../args.js';
-import { addressOf } from '../client/address.js';
-import { AdminClient } from '../client/admin-client.js';
-import { loadSettings } from '../settings/load.js';
+import type { AdminClient } from '../client/admin-client.js';
 import { UsageError } from '../usage-error.js';
 import { whatIfText } from '../views/what-if-view.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
-import { READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
+import { clientOf, READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
 
 export const FLAGS = {
   ...READER_FLAGS,
@@ -51,10 +49,7 @@ export const whatIf: Command = {
   run: async (argv) => {
     const args = parseArgs(argv, FLAGS, 'what-if');
     if (args.words.length > 0) throw new UsageError(`\`berth what-if\` takes no "${args.words[0] ?? ''}"`);
-    const { home, port, host, config } = args.flags;
-    const own = Object.entries({ home, port, host, config }).filter(([, value]) => value !== undefined);
-    const settings = loadSettings(Object.fromEntries(own) as Record<string, string>);
-    const client = new AdminClient(addressOf(settings, flagText(args, 'url')));
+    const client = clientOf(args);
     const asked = requestOf(args, Date.now());
     const end = await endOf(client, await client.send<WhatIfItem>('POST', '/admin/what-if', asked));
     if (flagOn(args, 'json')) console.log(JSON.stringify(end, null, 2));
