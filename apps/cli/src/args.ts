@@ -73,3 +73,12 @@ export function takeFlags(
   }
   return { flags, rest };
 }
+
+/** JSON where it is some, else the word itself: `q8_0` needs no quotes. */
+export function valueIn(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}

@@ -1,5 +1,5 @@
 import type { AdminClient } from '../client/admin-client.js';
-import { parseArgs, type FlagTable, type ParsedArgs } from '../args.js';
+import { parseArgs, valueIn, type FlagTable, type ParsedArgs } from '../args.js';
 import { table } from '../table.js';
 import { UsageError } from '../usage-error.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
@@ -116,15 +116,6 @@ const keys = manager(
 
 const settingsPath = (args: ParsedArgs): string =>
   `/admin/settings/${encodeURIComponent(flagText(args, 'scope') ?? 'fleet')}`;
-
-/** JSON where it is some, else the word itself: `q8_0` needs no quotes. */
-function valueIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return text;
-  }
-}
 
 const change = async (
   client: AdminClient,

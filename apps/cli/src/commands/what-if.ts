@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WhatIfItem, WhatIfRequest } from '#domain/wire/index.js';
 import { parseBytes } from '#domain/units.js';
-import { parseArgs, type ParsedArgs } from '../args.js';
+import { parseArgs, type ParsedArgs, valueIn } from '../args.js';
 import type { AdminClient } from '../client/admin-client.js';
 import { UsageError } from '../usage-error.js';
 import { whatIfText } from '../views/what-if-view.js';
@@ -125,15 +125,6 @@ function pairsOf(args: ParsedArgs, name: 'device' | 'set'): readonly (readonly [
     if (at < 1 || at === pair.length - 1) throw new UsageError(`--${name}: "${pair}" is no NAME=VALUE`);
     return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
   });
-}
-
-/** JSON where it is some, else the word itself: `q8_0` needs no quotes. */
-function valueIn(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return text;
-  }
 }
 
 /** Says on a terminal what is under way. */
