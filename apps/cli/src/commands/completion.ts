@@ -1,5 +1,7 @@
 import { UsageError } from '../usage-error.js';
 import { type Command, exit } from './command.js';
+import { OPERATOR_TASKS } from './operator.js';
+import { LOG_TASKS } from './processes.js';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
@@ -8,8 +10,8 @@ type Shell = (typeof SHELLS)[number];
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   keys: ['list', 'create', 'revoke'],
   settings: ['list', 'set', 'unset'],
-  operator: ['list', 'evict', 'evict-all', 'load', 'refresh-models', 'remove-model', 'restart-agent'],
-  log: ['check', 'verify', 'backup', 'restore', 'scavenge'],
+  operator: OPERATOR_TASKS,
+  log: LOG_TASKS,
   explain: ['last'],
   completion: SHELLS,
 };

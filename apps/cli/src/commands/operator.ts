@@ -17,7 +17,7 @@ const ACTIONS = {
   'restart-agent': undefined,
 } as const satisfies Record<OperatorActionRequest['action'], string | undefined>;
 
-const TASKS = ['list', ...Object.keys(ACTIONS)];
+export const OPERATOR_TASKS = ['list', ...Object.keys(ACTIONS)];
 const FIRST_LOOK_MS = 100;
 const LATER_LOOKS_MS = 1000;
 const MOST_LOOKED_MS = 700_000;
@@ -56,7 +56,9 @@ export const operator: Command = {
       return exit(0);
     }
     if (!isAction(task)) {
-      throw new UsageError(`\`berth operator\` takes one of ${TASKS.join(', ')}${didYouMean(task, TASKS)}`);
+      throw new UsageError(
+        `\`berth operator\` takes one of ${OPERATOR_TASKS.join(', ')}${didYouMean(task, OPERATOR_TASKS)}`,
+      );
     }
     const wants = ACTIONS[task];
     if ((wants === undefined) !== (target === undefined)) {

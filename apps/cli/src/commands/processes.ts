@@ -30,7 +30,7 @@ const program = (command: Omit<Command, 'run'>, main: string, settings: readonly
   },
 });
 
-const LOG_TASKS = ['check', 'verify', 'backup', 'restore', 'scavenge'];
+export const LOG_TASKS = ['check', 'verify', 'backup', 'restore', 'scavenge'];
 
 /** Tasks on the log: its invariants are checked through any server, the rest is the embedded node's own. */
 const log: Command = {
