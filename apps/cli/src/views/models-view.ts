@@ -1,8 +1,7 @@
 import { formatBytes } from '#domain/units.js';
 import type { ModelRow } from '../client/rows.js';
+import { MOST_COLUMNS } from '../list-table.js';
 import { shorten, table } from '../table.js';
-
-const MOST_COLUMNS = 100;
 
 /** Every model that could be called, with what is known of it; at most 100 columns. */
 export function modelsText(models: readonly ModelRow[]): string {
