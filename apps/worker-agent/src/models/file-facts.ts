@@ -26,6 +26,17 @@ export interface FileFacts {
   readonly passing?: true;
 }
 
+/** Of a file that no engine could read either. */
+export const unreadable = (why: string): FileFacts => ({
+  values: {},
+  tensors: [],
+  mainType: 'none',
+  broken: why,
+});
+
+/** Of a file that could not be read this time. */
+export const notNow = (why: string): FileFacts => ({ ...unreadable(why), passing: true });
+
 /** A file as it was when its header was read. */
 export interface FileStamp {
   readonly bytes: number;

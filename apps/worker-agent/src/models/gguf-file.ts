@@ -1,4 +1,4 @@
-import { factsOf, type FileFacts } from './file-facts.js';
+import { factsOf, type FileFacts, unreadable } from './file-facts.js';
 import { BadHeader, GgufHeader } from './gguf-header.js';
 import { ReadOnly } from './read-only.js';
 
@@ -7,8 +7,6 @@ const FIRST_BYTES = 64 * 1024;
 const STEP_BYTES = 2 * 1024 * 1024;
 /** One value must fit into so much. */
 const MOST_STEP_BYTES = 64 * 1024 * 1024;
-
-const unreadable = (why: string): FileFacts => ({ values: {}, tensors: [], mainType: 'none', broken: why });
 
 /** First pieces that are not in use: one each for ten thousand files would keep the collector busy. */
 const pieces: Buffer[] = [];

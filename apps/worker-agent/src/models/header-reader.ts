@@ -1,4 +1,4 @@
-import type { FileFacts, FileStamp } from './file-facts.js';
+import { type FileFacts, type FileStamp, notNow } from './file-facts.js';
 import { Gate } from './gate.js';
 import { readGguf } from './gguf-file.js';
 import { recall, remember, type Remembered } from './header-memory.js';
@@ -15,14 +15,6 @@ const DEADLINE_MS = 20_000;
 /** JSON of such a length is taken apart in a few milliseconds. */
 const SHORT_JSON_BYTES = 1024 * 1024;
 
-const notNow = (why: string): FileFacts => ({
-  values: {},
-  tensors: [],
-  mainType: 'none',
-  broken: why,
-  passing: true,
-});
-
 /**
  * Reads headers, a few at once, and remembers them: an unchanged file (path, size, time) is not opened again. A disk
  * that does not answer makes its file broken for the time being.
@@ -32,7 +24,7 @@ export class HeaderReader {
   private recalling: Promise<Map<string, Remembered>> | undefined;
   private changed = false;
   private readonly gate = new Gate(AT_ONCE);
-  private readonly thread = new HeaderThread(DEADLINE_MS, notNow);
+  private readonly thread = new HeaderThread(DEADLINE_MS);
   /** Headers really read, for tests and logs. */
   reads = 0;
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { packageRoot } from '#runtime/process-info.js';
-import type { FileFacts } from './file-facts.js';
+import { type FileFacts, notNow } from './file-facts.js';
 // As types only: the parser is loaded by the thread alone.
 import type { HeaderAnswer, HeaderRequest } from './header-worker.js';
 
@@ -19,10 +19,7 @@ export class HeaderThread {
   private nextId = 0;
   private idle: NodeJS.Timeout | undefined;
 
-  constructor(
-    private readonly deadlineMs: number,
-    private readonly notNow: (why: string) => FileFacts,
-  ) {}
+  constructor(private readonly deadlineMs: number) {}
 
   read(file: string, bytes: number): Promise<FileFacts> {
     const result = this.queue.then(() => {
@@ -54,7 +51,7 @@ export class HeaderThread {
       };
       const deadline = setTimeout(() => {
         void this.drop(worker);
-        end(this.notNow(`its header could not be read within ${this.deadlineMs / 1000} s`));
+        end(notNow(`its header could not be read within ${this.deadlineMs / 1000} s`));
       }, this.deadlineMs);
       const onMessage = (answer: HeaderAnswer) => {
         if (answer.id === id) end(answer.facts);
@@ -74,7 +71,7 @@ export class HeaderThread {
     worker.unref();
     const lost = (why: string) => {
       if (this.worker === worker) this.worker = undefined;
-      this.waiting?.(this.notNow(why));
+      this.waiting?.(notNow(why));
     };
     worker.on('error', (error) => lost(`its header could not be read: ${error.message}`));
     worker.on('exit', (code) => lost(`the thread that read its header ended with code ${code}`));

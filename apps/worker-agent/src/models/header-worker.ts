@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import type { FileFacts } from './file-facts.js';
+import { type FileFacts, notNow } from './file-facts.js';
 import { ReadOnly } from './read-only.js';
 import { readSafetensors } from './safetensors-header.js';
 
@@ -30,12 +30,8 @@ async function read(path: string, bytes: number): Promise<FileFacts> {
 
 parentPort?.on('message', ({ id, file, bytes }: HeaderRequest) => {
   void read(file, bytes)
-    .catch((error: unknown): FileFacts => ({
-      values: {},
-      tensors: [],
-      mainType: 'none',
-      broken: `it cannot be opened: ${error instanceof Error ? error.message : String(error)}`,
-      passing: true,
-    }))
+    .catch((error: unknown) =>
+      notNow(`it cannot be opened: ${error instanceof Error ? error.message : String(error)}`),
+    )
     .then((facts) => parentPort?.postMessage({ id, facts } satisfies HeaderAnswer));
 });

@@ -1,12 +1,10 @@
-import type { FileFacts, TensorFact } from './file-facts.js';
+import { type FileFacts, type TensorFact, unreadable } from './file-facts.js';
 import type { ReadOnly } from './read-only.js';
 
 /** Many headers are no longer. */
 const FIRST_BYTES = 64 * 1024;
 /** The format's own bound on its header. */
 const MAX_HEADER_BYTES = 100_000_000;
-
-const unreadable = (why: string): FileFacts => ({ values: {}, tensors: [], mainType: 'none', broken: why });
 
 /**
  * Facts of a safetensors file: eight bytes that say how long the header is, the header in JSON
