@@ -1,4 +1,4 @@
-import { request } from 'node:http';
+import { askEngine, bodyOf } from './engine-http.js';
 
 export interface FillOptions {
   readonly port: number;
@@ -40,7 +40,7 @@ interface Counted {
 }
 
 async function countedBy(o: FillOptions, words: number): Promise<Counted | undefined> {
-  const reply = await post(o, {
+  const reply = await ask(o, {
     model: 'fill',
     prompt: WORD.repeat(words),
     max_tokens: 1,
@@ -59,44 +59,22 @@ function numberIn(value: unknown, name: string): number | undefined {
   return typeof found === 'number' && found > 0 ? found : undefined;
 }
 
-function post(o: FillOptions, body: unknown): Promise<Record<string, unknown> | undefined> {
-  return new Promise((resolve) => {
-    const bytes = JSON.stringify(body);
-    const req = request({
-      host: '127.0.0.1',
-      port: o.port,
-      path: '/v1/completions',
-      method: 'POST',
-      agent: false,
-      headers: {
-        authorization: `Bearer ${o.key}`,
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(bytes),
-      },
-    });
-    const until = performance.now() + LONGEST_MS;
-    const look = setInterval(() => {
-      // Leaving frees the engine's slot at once.
-      if (!o.goesOn() || performance.now() > until) req.destroy(new Error('ended'));
-    }, LOOK_MS);
-    const end = (reply: Record<string, unknown> | undefined) => {
-      clearInterval(look);
-      resolve(reply);
-    };
-    req.on('error', () => end(undefined));
-    req.on('response', (res) => {
-      const parts: Buffer[] = [];
-      res.on('data', (part: Buffer) => parts.push(part));
-      res.on('error', () => end(undefined));
-      res.on('end', () => {
-        try {
-          end(JSON.parse(Buffer.concat(parts).toString('utf8')) as Record<string, unknown>);
-        } catch {
-          // No JSON: an engine that died, or one that says something else; the caller looks at the process.
-          end(undefined);
-        }
-      });
-    });
-    req.end(bytes);
+async function ask(o: FillOptions, body: unknown): Promise<Record<string, unknown> | undefined> {
+  const leaving = new AbortController();
+  // Leaving frees the engine's slot at once.
+  const look = setInterval(() => {
+    if (!o.goesOn()) leaving.abort();
+  }, LOOK_MS);
+  const { port, key } = o;
+  const { signal } = leaving;
+  const reply = await askEngine(port, '/v1/completions', {
+    key,
+    method: 'POST',
+    body,
+    timeoutMs: LONGEST_MS,
+    signal,
   });
+  clearInterval(look);
+  // No answer, or no JSON: an engine that died, or one that says something else; the caller looks at the process.
+  return reply && bodyOf(reply);
 }
