@@ -92,6 +92,8 @@ export interface DeviceBytes {
   readonly processBytes: number;
 }
 
+export const sumOf = (b: DeviceBytes): number => b.weightsBytes + b.kvBytes + b.computeBytes + b.processBytes;
+
 /**
  * The placement class: the key under which measurements are kept. Two loads of one class take the same memory.
  * The engine's build is part of it, since buffers change between releases.

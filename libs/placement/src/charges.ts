@@ -1,5 +1,5 @@
 import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
-import type { DeviceBytes, NeedTerm } from '#domain/placement-terms.js';
+import { type NeedTerm, sumOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { lastOfWorker, memo } from './memo.js';
 import { alsoInRam, sharingRam } from './shared-memory.js';
@@ -14,8 +14,6 @@ export interface Charge {
   /** Devices on which the size cannot be told: nobody else may be placed there while it stays. */
   readonly unknownOn: ReadonlySet<DeviceId>;
 }
-
-export const sumOf = (b: DeviceBytes): number => b.weightsBytes + b.kvBytes + b.computeBytes + b.processBytes;
 
 /** Sum of a plan's terms by device. Terms without a figure are left out; see `unknownDevices`. */
 export function termsByDevice(terms: readonly NeedTerm[]): BytesByDevice {

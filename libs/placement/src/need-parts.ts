@@ -1,9 +1,14 @@
 import type { HistoryEventData } from '#domain/events/history-events.js';
 import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
-import type { Basis, NeedTerm, NeedTermName, PlacementClass } from '#domain/placement-terms.js';
+import {
+  type Basis,
+  type NeedTerm,
+  type NeedTermName,
+  type PlacementClass,
+  sumOf,
+} from '#domain/placement-terms.js';
 import { Amounts } from './amounts.js';
-import { sumOf } from './charges.js';
 import { type HeaderBytes, headerBytes } from './header.js';
 import type { Measured, Projected } from './measured.js';
 import { memo } from './memo.js';

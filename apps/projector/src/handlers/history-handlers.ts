@@ -1,4 +1,4 @@
-import { type DeviceBytes, type PlacementClass, classKey } from '#domain/placement-terms.js';
+import { type DeviceBytes, type PlacementClass, classKey, sumOf } from '#domain/placement-terms.js';
 import { parseHistoryStream } from '#events/streams.js';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import type { Row } from '../rows/row-set.js';
@@ -9,7 +9,7 @@ import { type Handler, type Handlers, positionOf, sumBytes } from './handler.js'
 const touches = (): void => undefined;
 
 const deviceTotal = (devices: readonly DeviceBytes[]): number =>
-  devices.reduce((sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes, 0);
+  devices.reduce((sum, d) => sum + sumOf(d), 0);
 
 function pairOf(recorded: Recorded<BerthEvent>): { worker_id: string; model_key: string } {
   const pair = parseHistoryStream(recorded.stream);

@@ -1,4 +1,5 @@
 import type { MeasuredMemory } from '#domain/events/worker-events.js';
+import { sumOf } from '#domain/placement-terms.js';
 import type { Row } from '../rows/row-set.js';
 import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, secondsBetween } from './handler.js';
@@ -46,7 +47,7 @@ const memoryOf = (measured: MeasuredMemory) => ({
   slots: measured.slots,
   measured_memory: measured.byDevice.map((d) => ({
     deviceId: d.deviceId,
-    bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
+    bytes: sumOf(d),
   })),
   host_anonymous_bytes: measured.hostAnonymousBytes,
   host_resident_bytes: measured.hostResidentBytes,

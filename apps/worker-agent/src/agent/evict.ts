@@ -1,4 +1,4 @@
-import type { DecisionId, DeviceId, ResidentId } from '#domain/ids.js';
+import type { DecisionId, ResidentId } from '#domain/ids.js';
 import type { EvictionReason } from '#domain/events/worker-events.js';
 import type { Resident } from '#domain/worker/state.js';
 import { derivedId } from '#runtime/ids.js';
@@ -6,7 +6,7 @@ import type { Logger } from '#runtime/logger.js';
 import type { AgentLine } from '../line/line.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter, Why } from './facts.js';
-import { FreedMemory } from './freed.js';
+import { FreedMemory, heldBytes } from './freed.js';
 
 export interface EvictOptions {
   readonly reason: EvictionReason;
@@ -160,14 +160,4 @@ export class Evictor {
       if (this.#line.isDrained(id, since)) settle(true);
     });
   }
-}
-
-/** What a resident was measured to hold: what its end gives back. */
-export function heldBytes(
-  resident: Resident,
-): readonly { readonly deviceId: DeviceId; readonly bytes: number }[] {
-  return (resident.measured?.byDevice ?? []).map((d) => ({
-    deviceId: d.deviceId,
-    bytes: d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
-  }));
 }

@@ -1,5 +1,5 @@
 import { RAM, type DeviceId } from '#domain/ids.js';
-import type { DeviceBytes } from '#domain/placement-terms.js';
+import { type DeviceBytes, sumOf } from '#domain/placement-terms.js';
 import { formatBytes, MIB } from '#domain/units.js';
 import type { Resident } from '#domain/worker/state.js';
 import type { Logger } from '#runtime/logger.js';
@@ -69,13 +69,13 @@ export class FreedMemory {
       () => accelerators.every(({ deviceId }) => source.since(deviceId, sinceMs).pids !== undefined),
       DRIVER_WORD_MS,
     );
-    const heldBytes = new Map(
+    const heldByDevice = new Map(
       source
         .heldBy([enginePid, ...source.familyOf(enginePid)])
         .flatMap(({ deviceId, bytes }) => (bytes === undefined ? [] : [[deviceId, bytes] as const])),
     );
     return byDevice.map((device) => {
-      const held = device.deviceId === RAM ? undefined : heldBytes.get(device.deviceId);
+      const held = device.deviceId === RAM ? undefined : heldByDevice.get(device.deviceId);
       const buffers = device.weightsBytes + device.kvBytes + device.computeBytes;
       return held === undefined ? device : { ...device, processBytes: Math.max(0, held - buffers) };
     });
@@ -90,7 +90,7 @@ export class FreedMemory {
     const source = this.#source;
     const family = new Set([enginePid, ...(source?.familyOf(enginePid) ?? [])]);
     const pids = [...family];
-    const measured = measuredBytes(resident);
+    const measured = new Map(heldBytes(resident).map(({ deviceId, bytes }) => [deviceId, bytes]));
     const read = new Map((source?.heldBy(pids) ?? []).map((held) => [held.deviceId, held.bytes]));
     const devices = [...new Set([...read.keys(), ...measured.keys()])].filter((id) => id !== RAM);
     const before = new Map(devices.map((id) => [id, source?.usedBytes(id)]));
@@ -137,15 +137,9 @@ export class FreedMemory {
   }
 }
 
-/** What a resident was measured to hold, by device. */
-function measuredBytes(resident: Resident): ReadonlyMap<DeviceId, number> {
-  return new Map(
-    (resident.measured?.byDevice ?? []).map((d) => [
-      d.deviceId,
-      d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
-    ]),
-  );
-}
+/** What a resident was measured to hold: what its end gives back. */
+export const heldBytes = (resident: Resident): Freed =>
+  (resident.measured?.byDevice ?? []).map((d) => ({ deviceId: d.deviceId, bytes: sumOf(d) }));
 
 async function until(holds: () => boolean, withinMs: number): Promise<boolean> {
   const deadline = performance.now() + withinMs;

@@ -1,6 +1,7 @@
 import type { DeviceReading } from '#domain/events/readings-events.js';
 import type { WorkerEventData } from '#domain/events/worker-events.js';
 import { RAM, type DeviceId, type ResidentId } from '#domain/ids.js';
+import { sumOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
@@ -198,10 +199,7 @@ export function measuredInRam(state: Pick<WorkerState, 'residents' | 'devices'>,
   const sharing = new Set(state.devices.filter((d) => d.sharesRam === true).map((d) => d.deviceId));
   return measured.byDevice
     .filter(({ deviceId }) => sharing.has(deviceId))
-    .reduce(
-      (sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes,
-      measured.hostAnonymousBytes,
-    );
+    .reduce((sum, d) => sum + sumOf(d), measured.hostAnonymousBytes);
 }
 
 /**
@@ -216,7 +214,7 @@ export function heldOn(
 ): number {
   const charged = (id: ResidentId): number | undefined => {
     const on = residents.get(id)?.measured?.byDevice.find((d) => d.deviceId === deviceId);
-    return on && on.weightsBytes + on.kvBytes + on.computeBytes + on.processBytes;
+    return on && sumOf(on);
   };
   const byOwner = new Map<ResidentId | 'leaving', number>();
   let told = true;

@@ -1,9 +1,9 @@
 import type { ResidentId } from '#domain/ids.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
 import type { Resident } from '#domain/worker/state.js';
-import { heldBytes } from '../agent/evict.js';
 import type { Executor } from '../agent/executor.js';
 import type { Why } from '../agent/facts.js';
+import { heldBytes } from '../agent/freed.js';
 import { type ActionEnd, done, failed } from './action-end.js';
 
 type Evictions = Pick<Executor, 'state' | 'evict'>;

@@ -1,11 +1,10 @@
-import type { DeviceBytes, PlacementClass } from '../placement-terms.js';
+import { type DeviceBytes, type PlacementClass, sumOf } from '../placement-terms.js';
 
 /** Everything that a load took, by device. */
 export function deviceTotals(byDevice: readonly DeviceBytes[]): ReadonlyMap<string, number> {
   const totals = new Map<string, number>();
   for (const d of byDevice) {
-    const bytes = d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes;
-    totals.set(d.deviceId, (totals.get(d.deviceId) ?? 0) + bytes);
+    totals.set(d.deviceId, (totals.get(d.deviceId) ?? 0) + sumOf(d));
   }
   return totals;
 }

@@ -7,9 +7,9 @@ import {
   type ResidentId,
   residentId,
 } from '#domain/ids.js';
-import type { DeviceBytes } from '#domain/placement-terms.js';
+import { type DeviceBytes, sumOf } from '#domain/placement-terms.js';
 import { initialHistory } from '#domain/history/history.js';
-import { type BytesByDevice, sumOf } from '../charges.js';
+import type { BytesByDevice } from '../charges.js';
 import type { PlacementOutcome, ResidentActivity, Ticket } from '../contract.js';
 import { decide } from '../decide.js';
 import { passQueue, type Turn } from '../pass.js';

@@ -1,6 +1,6 @@
 import type { DeviceId, ModelKey } from '#domain/ids.js';
+import { sumOf } from '#domain/placement-terms.js';
 import { type CachingProgram, programAtOnce, programWithDelay } from '../simulate/caching-program.js';
-import { sumOf } from '../charges.js';
 import { tierOf } from '../room.js';
 import type { LoggedCalls, SimulatedTime } from './run.js';
 import type { TimeOfLog } from './time-of-log.js';

@@ -8,10 +8,10 @@ import {
   type NeedTerm,
   type NeedTermName,
   placementClassOf,
+  sumOf,
 } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { askOf } from '../ask.js';
-import { sumOf } from '../charges.js';
 import { offloadOrderOf } from '../ladder.js';
 import { loadSeconds } from '../loss.js';
 import { lastMeasured, measuredOf } from '../measured.js';

@@ -1,5 +1,6 @@
 import type { Recorded, WorkerEvent } from '#domain/events/index.js';
 import { RAM, type ResidentId } from '#domain/ids.js';
+import { sumOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { DeviceItem, ResidentItem } from '#domain/wire/index.js';
 import { sumOf, termsByDevice } from '#placement/charges.js';

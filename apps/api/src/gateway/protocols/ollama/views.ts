@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Ability } from '#domain/events/catalog-events.js';
-import type { ModelKind } from '#domain/placement-terms.js';
+import { type ModelKind, sumOf } from '#domain/placement-terms.js';
 import type { ServableModel } from '../../../fleet/fleet.js';
 import type { OpenModels } from '../../models.js';
 import type { Json } from '../json.js';
@@ -63,8 +63,7 @@ export const ps = (fleet: OpenModels): Json => ({
       .filter(({ resident }) => resident.phase === 'ready' && !resident.leaving)
       .map(({ resident }) => {
         const byDevice = resident.measured?.byDevice ?? [];
-        const bytes = (of: typeof byDevice) =>
-          of.reduce((sum, d) => sum + d.weightsBytes + d.kvBytes + d.computeBytes + d.processBytes, 0);
+        const bytes = (of: typeof byDevice) => of.reduce((sum, d) => sum + sumOf(d), 0);
         return {
           ...entry(servable),
           size: bytes(byDevice),
