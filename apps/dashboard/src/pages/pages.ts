@@ -15,21 +15,21 @@ export interface Page {
   /** First part of its address. */
   readonly name: string;
   readonly title: string;
-  readonly inNav: boolean;
   readonly component: Component<{ place: Place }>;
 }
 
+/** In the order in which they are named at the top. */
 export const PAGES: readonly Page[] = [
-  { name: 'overview', title: 'Overview', inNav: true, component: Overview },
-  { name: 'timeline', title: 'Timeline', inNav: true, component: Timeline },
-  { name: 'decisions', title: 'Decisions', inNav: true, component: Decisions },
-  { name: 'calls', title: 'Calls', inNav: true, component: Calls },
-  { name: 'models', title: 'Models', inNav: true, component: Models },
-  { name: 'playground', title: 'Playground', inNav: true, component: Playground },
-  { name: 'keys', title: 'Keys', inNav: true, component: Keys },
-  { name: 'settings', title: 'Settings', inNav: true, component: Settings },
-  { name: 'what-if', title: 'What if', inNav: true, component: WhatIf },
+  { name: 'overview', title: 'Overview', component: Overview },
+  { name: 'timeline', title: 'Timeline', component: Timeline },
+  { name: 'decisions', title: 'Decisions', component: Decisions },
+  { name: 'calls', title: 'Calls', component: Calls },
+  { name: 'models', title: 'Models', component: Models },
+  { name: 'playground', title: 'Playground', component: Playground },
+  { name: 'keys', title: 'Keys', component: Keys },
+  { name: 'settings', title: 'Settings', component: Settings },
+  { name: 'what-if', title: 'What if', component: WhatIf },
 ];
-const MISSING: Page = { name: 'missing', title: 'No such page', inNav: false, component: Missing };
+const MISSING: Page = { name: 'missing', title: 'No such page', component: Missing };
 
 export const pageOf = (name: string): Page => PAGES.find((page) => page.name === name) ?? MISSING;
