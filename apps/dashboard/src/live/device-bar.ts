@@ -74,5 +74,6 @@ function partOf(resident: ResidentItem, deviceId: string, all: readonly Resident
 const makesRoomFor = (victim: ResidentItem, heir: ResidentItem): boolean =>
   heir.phase !== 'ready' && heir.decisionId !== undefined && victim.leaving?.decisionId === heir.decisionId;
 
-const bytesOn = ({ memory }: ResidentItem, deviceId: string): number =>
+/** What a resident holds on a device, or will. */
+export const bytesOn = ({ memory }: ResidentItem, deviceId: string): number =>
   memory.filter((figure) => figure.deviceId === deviceId).reduce((total, { bytes }) => total + bytes, 0);

@@ -1,4 +1,5 @@
 import type { CallItem, DeviceItem, EvictionItem, ResidentItem } from '#domain/wire/index.js';
+import { bytesOn } from '../live/device-bar.js';
 
 /** A stretch of time, in milliseconds since the epoch. */
 export interface Window {
@@ -71,9 +72,6 @@ export function lanesOf(happened: Happened, window: Window): readonly DeviceLane
     };
   });
 }
-
-const bytesOn = (resident: ResidentItem, deviceId: string): number =>
-  resident.memory.filter((f) => f.deviceId === deviceId).reduce((sum, f) => sum + f.bytes, 0);
 
 function callsOf(
   calls: readonly CallItem[],
