@@ -17,13 +17,9 @@ export const count = (value: number | undefined): string =>
 export const counted = (value: number, one: string, many = `${one}s`): string =>
   `${count(value)} ${value === 1 ? one : many}`;
 
-/** `8,192 tokens`, short where a table has little room: `8k`. */
-export const tokens = (value: number | undefined): string =>
-  value === undefined ? UNKNOWN : `${count(value)} tokens`;
-
-export function perSecond(value: number | undefined, unit = 'tok'): string {
+export function perSecond(value: number | undefined): string {
   if (value === undefined || !Number.isFinite(value)) return UNKNOWN;
-  return `${value >= 100 ? value.toFixed(0) : value.toFixed(1)} ${unit}/s`;
+  return `${value >= 100 ? value.toFixed(0) : value.toFixed(1)} tok/s`;
 }
 
 /** A part of one as `3.4 %`. */
