@@ -1,4 +1,11 @@
-import type { CallItem, DecisionItem, ResidentItem, WirePage } from '#domain/wire/index.js';
+import type {
+  CallItem,
+  Comparison,
+  DecisionItem,
+  ResidentItem,
+  Situation,
+  WirePage,
+} from '#domain/wire/index.js';
 import type { ModelView as ModelAnswer } from '../../../api/src/admin/models/model.view.js';
 import type { PlacementDecidedData, PlacementRefusedData } from '#domain/events/worker-events.js';
 
@@ -21,22 +28,12 @@ export interface DecisionDetail extends DecisionItem {
   readonly text: string;
 }
 
-/** A predicted figure beside what happened, each with the event that it stands in. */
-export interface Compared {
-  readonly what: string;
-  readonly unit: 'seconds' | 'bytes';
-  readonly predicted?: number;
-  readonly predictedBy?: string;
-  readonly actual?: number;
-  readonly actualBy?: string;
-}
-
 export interface Explained {
   readonly call: CallItem;
-  readonly situation: 'running' | 'placed' | 'joined' | 'reused' | 'refused' | 'undecided';
+  readonly situation: Situation;
   readonly decision?: DecisionDetail;
   readonly resident?: ResidentItem;
-  readonly compared: readonly Compared[];
+  readonly compared: readonly Comparison[];
   readonly text: string;
 }
 

@@ -121,3 +121,28 @@ export interface StateAt {
   /** By the decisions that were open then. */
   readonly openDecisions: readonly { readonly decisionId: string; readonly modelKey: string }[];
 }
+
+/** How a call came to its model. */
+export type Situation =
+  /** It has no end yet. */
+  | 'running'
+  /** The decision was taken for it. */
+  | 'placed'
+  /** It waited for a load that another cause had begun. */
+  | 'joined'
+  /** The model was resident: no decision was needed. */
+  | 'reused'
+  /** The decision was to refuse it. */
+  | 'refused'
+  /** It ended before anything was decided for it. */
+  | 'undecided';
+
+/** A predicted figure beside what happened, each with the event it stands in. */
+export interface Comparison {
+  readonly what: string;
+  readonly unit: 'seconds' | 'bytes';
+  readonly predicted?: number;
+  readonly predictedBy?: string;
+  readonly actual?: number;
+  readonly actualBy?: string;
+}

@@ -1,9 +1,9 @@
+import type { Comparison, Situation } from '#domain/wire/index.js';
 import type { CallRow } from '../calls/calls.repository.js';
 import type { DecisionRow } from '../decisions/decisions.repository.js';
 import type { LoadRow } from '../history/history.repository.js';
 import type { ResidentRow } from '../residents/residents.repository.js';
 import type { DeviceFigures } from '../views/present.js';
-import type { Comparison, Situation } from './explained.js';
 
 const secondsBetween = (from: string | null, to: string | null): number | undefined =>
   from === null || to === null ? undefined : (Date.parse(to) - Date.parse(from)) / 1000;

@@ -1,9 +1,9 @@
 import { formatBytes, formatSeconds } from '#domain/units.js';
+import type { Comparison, Situation } from '#domain/wire/index.js';
 import { columns, count, wrap } from '#placement/text.js';
 import type { CallRow } from '../calls/calls.repository.js';
 import type { DecisionRow } from '../decisions/decisions.repository.js';
 import type { ResidentRow } from '../residents/residents.repository.js';
-import type { Comparison, Situation } from './explained.js';
 
 export interface ExplainParts {
   readonly call: CallRow;

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import type { Comparison, Situation } from '#domain/wire/index.js';
 import { callView, type CallView } from '../calls/call.view.js';
 import type { CallRow } from '../calls/calls.repository.js';
 import {
@@ -14,7 +15,7 @@ import { residentView, type ResidentView } from '../residents/resident.view.js';
 import { type ResidentRow, ResidentsRepository } from '../residents/residents.repository.js';
 import { compare } from './compare.js';
 import { explainText } from './explain-text.js';
-import { type Comparison, type Situation, situationOf } from './explained.js';
+import { situationOf } from './explained.js';
 
 export interface ExplainedCall {
   readonly call: CallView;
