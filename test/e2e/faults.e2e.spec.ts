@@ -29,7 +29,9 @@ describe('bad input and faults', () => {
       'quay/wide': { preset: 'big', sizeMb: 20 },
       'quay/cut': 'chat-a',
       'quay/garbage': 'chat-a',
+      'quay/aborts': 'chat-a',
     });
+    await damage(join(home, 'models/quay/aborts/aborts-F16.gguf'), 'aborts');
     await damage(join(home, 'models/quay/cut/cut-F16.gguf'), 'truncated');
     await damage(join(home, 'models/quay/garbage/garbage-F16.gguf'), 'bad-magic');
     stack = await startStack({ home });
@@ -96,6 +98,12 @@ describe('bad input and faults', () => {
       expect(error.code).toBe('bad_artifact');
       expect(error.message.length).toBeGreaterThan(20);
     }
+    // Its header is sound; llama.cpp ends its process over it. Only that one ends, and its words are passed on.
+    const aborted = await stack.chat('quay/aborts');
+    expect(aborted.status).toBe(422);
+    const { error } = (await aborted.json()) as { error: { code: string; message: string } };
+    expect(error.code).toBe('bad_artifact');
+    expect(error.message).toMatch(/GGML_ASSERT/);
     expect(await says('quay/a')).toEqual([200, expectedText('chat-a').text]);
     expect(await says('quay/moe')).toEqual([200, expectedText('moe').text]);
   });

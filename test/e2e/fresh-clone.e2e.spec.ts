@@ -70,7 +70,9 @@ describe('npm start on a fresh clone', () => {
     return { ready, chat, stop, output: () => output };
   };
 
-  it('installs, builds, starts and answers, as a user without rights; then again within seconds, offline', async () => {
+  // To take the network away takes root: elsewhere the title says what was not shown.
+  const again = root ? 'offline' : 'with the network: to take it away takes root';
+  it(`installs, builds, starts and answers, as a user without rights; then again within seconds, ${again}`, async () => {
     execFileSync('git', ['clone', '--quiet', '--no-hardlinks', packageRoot(), clone]);
     mkdirSync(home);
     if (root) {

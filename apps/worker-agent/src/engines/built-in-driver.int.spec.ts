@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, readFileSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -62,6 +62,12 @@ describe('the built-in engine driver', () => {
       expect(readFileSync(file, 'utf8')).not.toContain(bench.key(engine.residentId));
     }
     expect(readFileSync(`/proc/${engine.pid}/cmdline`, 'utf8')).not.toContain(bench.key(engine.residentId));
+    // What it says goes to its own file: no pipe of ours fills up, or breaks when we go.
+    for (const fd of [1, 2]) {
+      expect(readlinkSync(`/proc/${engine.pid}/fd/${fd}`)).toBe(
+        join(bench.home, 'engines', `${engine.residentId}.log`),
+      );
+    }
     const unnamed = await fetch(`http://127.0.0.1:${engine.port}/props`);
     expect(unnamed.status).toBe(401);
   });

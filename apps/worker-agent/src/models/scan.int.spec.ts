@@ -241,6 +241,16 @@ describe('the stores of other programs', () => {
     expect(models.map((m) => [m.model.root, m.model.artifacts[0]?.label])).toEqual([['models', 'F16']]);
   });
 
+  test('what lies in LM Studio’s store alone is found there', async () => {
+    await put('chat-b', 'studio/o/r/m-Q8_0.gguf');
+    const models = await scanned(
+      modelRoots(join(root, 'models'), { XDG_CACHE_HOME: root, HF_HOME: join(root, 'hf') }, root).map((r) =>
+        r.name === 'lm-studio' ? { ...r, path: join(root, 'studio') } : { ...r, path: join(root, 'none') },
+      ),
+    );
+    expect(models.map((m) => [m.model.modelKey, m.model.root])).toEqual([['o/r', 'lm-studio']]);
+  });
+
   test('roots follow the environment of those programs', () => {
     const paths = (env: Record<string, string>) =>
       modelRoots('/m', env, '/home/u').map((r) => `${r.name} ${r.path}`);
