@@ -3,7 +3,7 @@ import { RAM, type ResidentId } from '#domain/ids.js';
 import { sumOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { DeviceItem, ResidentItem } from '#domain/wire/index.js';
-import { sumOf, termsByDevice } from '#placement/charges.js';
+import { termsByDevice } from '#placement/charges.js';
 import { present } from '../../admin/views/present.js';
 
 /** What the fold of a worker does not keep of its residents, and people like to see. */
