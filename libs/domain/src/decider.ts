@@ -17,3 +17,7 @@ export interface StreamFold<State, Event> {
  * alone, not of who reads it or when it began.
  */
 export const SEEN_IDS = 512;
+
+/** The ids of a stream's last events with one more. */
+export const remembering = (seen: readonly string[], id: string): readonly string[] =>
+  seen.length < SEEN_IDS ? [...seen, id] : [...seen.slice(seen.length - SEEN_IDS + 1), id];

@@ -56,7 +56,9 @@ const HISTORY_TYPES = [
   'ServingMeasured',
   'ContextProbed',
   'StructureRead',
+  'FactsImported',
 ] as const;
+const READINGS_TYPES = ['DevicesRead'] as const;
 const FLEET_TYPES = ['ApiStarted', 'ApiStopped', 'ApiLost'] as const;
 const KEY_TYPES = ['KeyIssued', 'KeyRevoked'] as const;
 const OPERATOR_TYPES = [
@@ -110,6 +112,7 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       pullId: uuid(7, Math.floor(n / 40) + below(3)),
       file: pick(['a.gguf', 'b.gguf']),
       state: pick(['done', 'failed']),
+      takenAt: new Date(Date.UTC(2026, 0, 1) + n * 250).toISOString(),
       receivedAt: new Date(Date.UTC(2026, 0, 1) + below(50) * 600_000).toISOString(),
     };
     const type = pick([
@@ -121,6 +124,7 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       pick(HISTORY_TYPES),
       pick(FLEET_TYPES),
       pick(ASKED_TYPES),
+      pick(READINGS_TYPES),
     ]);
     const sample = SAMPLES[type] as Readonly<Record<string, unknown>>;
     const data: Record<string, unknown> = { ...sample };
@@ -162,6 +166,7 @@ function streamOf(type: BerthEventType, worker: string, model: string, keyId: st
   if (isOneOf(CATALOG_TYPES)) return `catalog-${worker}`;
   if (isOneOf(HISTORY_TYPES)) return `history-${worker}~${model}`;
   if (isOneOf(FLEET_TYPES)) return 'fleet-apis';
+  if (isOneOf(READINGS_TYPES)) return `readings-${worker}`;
   if (isOneOf(KEY_TYPES)) return `key-${keyId}`;
   if (isOneOf(OPERATOR_TYPES)) return `operator-${worker}`;
   if (isOneOf(PULL_TYPES)) return `pull-${worker}`;

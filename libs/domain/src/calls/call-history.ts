@@ -1,4 +1,4 @@
-import type { StreamFold } from '../decider.js';
+import { remembering, type StreamFold } from '../decider.js';
 import type { CallEvent, CallEventData, CallStamps } from '../events/call-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { CallId, ModelKey } from '../ids.js';
@@ -39,6 +39,8 @@ export interface CallHistory {
   readonly wanted: readonly { readonly atMs: number; readonly tokens: number }[];
   /** When the last call that has ended did so. */
   readonly lastEndedAtMs?: number;
+  /** Ids of the last events of the stream: one that a retry wrote twice counts once. */
+  readonly seen: readonly string[];
   readonly revision: number;
 }
 
@@ -57,13 +59,16 @@ export const initialCalls = (key: ModelKey): CallHistory => ({
   arrivalsMs: [],
   wanted: [],
   calls: 0,
+  seen: [],
   revision: -1,
 });
 
 /** Folds one event of `calls-<modelKey>`. */
 export function evolveCalls(state: CallHistory, recorded: Recorded<CallEvent>): CallHistory {
-  if (recorded.revision <= state.revision) return state;
-  return { ...foldCalls(state, [recorded.event]), revision: recorded.revision };
+  const { revision, id } = recorded;
+  if (revision <= state.revision) return state;
+  if (state.seen.includes(id)) return { ...state, revision };
+  return { ...foldCalls(state, [recorded.event]), seen: remembering(state.seen, id), revision };
 }
 
 /**
@@ -162,7 +167,7 @@ export function decodeMsPerToken(
 }
 
 export const callsFold = (key: ModelKey): StreamFold<CallHistory, CallEvent> => ({
-  version: 2,
+  version: 3,
   initial: () => initialCalls(key),
   evolve: evolveCalls,
 });

@@ -2,7 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type CallEvent, CALL_OUTCOMES, type CallStamps } from '../events/call-events.js';
 import { apiId, callId, modelKey } from '../ids.js';
-import { bytesPerToken, evolveCalls, foldCalls, initialCalls, waitSecondsOf } from './call-history.js';
+import {
+  bytesPerToken,
+  decodeMsPerToken,
+  evolveCalls,
+  foldCalls,
+  initialCalls,
+  waitSecondsOf,
+} from './call-history.js';
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
 const stamps = (seconds: Partial<Record<keyof CallStamps, number>>): CallStamps => ({
@@ -71,7 +78,7 @@ it('says of many events at once what it says of them one by one', () => {
         (state, each, revision) =>
           evolveCalls(state, {
             event: each,
-            id: '',
+            id: `event-${revision}`,
             stream: '',
             revision,
             position: { commit: 0n, prepare: 0n },
@@ -80,7 +87,7 @@ it('says of many events at once what it says of them one by one', () => {
         initialCalls(KEY),
       );
       const parts = [events.slice(0, cut), events.slice(cut)];
-      expect(parts.reduce(foldCalls, initialCalls(KEY))).toEqual(single);
+      expect({ ...parts.reduce(foldCalls, initialCalls(KEY)), seen: single.seen }).toEqual(single);
     }),
     { numRuns: 50 },
   );
@@ -97,5 +104,39 @@ describe('the bytes of text that make a token', () => {
     expect(of()).toBeUndefined();
     expect(of(call(40), call(undefined, 10))).toBeUndefined();
     expect(of(call(20, 10), call(30, 10), call(100, 10), call(undefined, 10))).toBe(3);
+  });
+});
+
+describe('the decode rate of a call', () => {
+  it.each([
+    ['is over the tokens after the first', 21, 1000, 50],
+    ['is there from two tokens on', 2, 40, 40],
+    ['is none for one token', 1, 40, undefined],
+    ['is none for no token', 0, 40, undefined],
+    ['is used at 5,000 tokens a second', 5001, 1000, 0.2],
+    ['is a bad reading above that', 5002, 1000, undefined],
+    ['is a bad reading when it took no time', 20, 0, undefined],
+    ['is unknown without the tokens', undefined, 40, undefined],
+    ['is unknown without the time', 20, undefined, undefined],
+  ])('%s', (_, output, decodeMs, msPerToken) => {
+    expect(decodeMsPerToken(output, decodeMs)).toBe(msPerToken);
+  });
+
+  it('that is a bad reading does not enter the history', () => {
+    const ended = (output: number, decodeMs: number): CallEvent => ({
+      type: 'CallFinished',
+      data: {
+        ...IDS,
+        outcome: 'completed',
+        status: 200,
+        attempts: 1,
+        stamps: stamps({}),
+        tokens: { output },
+        timings: { decodeMs },
+        bytesOut: 1,
+      },
+    });
+    const { finished } = foldCalls(initialCalls(KEY), [ended(21, 1000), ended(1, 5), ended(9000, 10)]);
+    expect(finished.map((call) => call.decodeMsPerToken)).toEqual([50, undefined, undefined]);
   });
 });

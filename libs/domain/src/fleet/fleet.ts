@@ -31,6 +31,8 @@ export function evolveFleet(state: FleetState, recorded: Recorded<FleetEvent>): 
   switch (event.type) {
     case 'ApiStarted': {
       const { version: _version, ...known } = event.data;
+      // Written twice by a retry: its calls come after the first.
+      if (apis.has(known.apiId)) break;
       apis.set(event.data.apiId, { ...known, startedPosition: String(position.commit) });
       break;
     }
@@ -43,7 +45,7 @@ export function evolveFleet(state: FleetState, recorded: Recorded<FleetEvent>): 
 }
 
 export const fleetFold: StreamFold<FleetState, FleetEvent> = {
-  version: 1,
+  version: 2,
   initial: initialFleet,
   evolve: evolveFleet,
 };

@@ -1,4 +1,4 @@
-import type { StreamFold } from '../decider.js';
+import { remembering, type StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { HistoryEvent, HistoryEventData } from '../events/history-events.js';
 import type { ModelKey, WorkerId } from '../ids.js';
@@ -26,6 +26,8 @@ export interface PairHistory {
   readonly probed: ReadonlyMap<string, { readonly ok: boolean; readonly filledTokens?: number }>;
   /** Figures of the last 20 calls by class, oldest first. */
   readonly serving: ReadonlyMap<string, readonly ServingFigures[]>;
+  /** Ids of the last events of the stream: one that a retry wrote twice counts once. */
+  readonly seen: readonly string[];
   readonly revision: number;
 }
 
@@ -55,6 +57,7 @@ export const initialHistory = (workerId: WorkerId, modelKey: ModelKey): PairHist
   barred: new Map(),
   probed: new Map(),
   serving: new Map(),
+  seen: [],
   revision: -1,
 });
 
@@ -64,6 +67,11 @@ export const windowlessKey = (c: PlacementClass): string => classKey({ ...c, con
 /** Folds one event of `history-<workerId>~<modelKey>`. */
 export function evolveHistory(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistory {
   if (recorded.revision <= state.revision) return state;
+  if (state.seen.includes(recorded.id)) return { ...state, revision: recorded.revision };
+  return { ...apply(state, recorded), seen: remembering(state.seen, recorded.id) };
+}
+
+function apply(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistory {
   const { event, id, revision, metadata } = recorded;
   const fact = <T>(value: T): Fact<T> => ({ value, eventId: id, at: metadata.at });
   switch (event.type) {
@@ -160,7 +168,7 @@ export const historyFold = (
   workerId: WorkerId,
   modelKey: ModelKey,
 ): StreamFold<PairHistory, HistoryEvent> => ({
-  version: 2,
+  version: 3,
   initial: () => initialHistory(workerId, modelKey),
   evolve: evolveHistory,
 });

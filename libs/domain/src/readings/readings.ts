@@ -22,6 +22,10 @@ export const initialReadings = (workerId: WorkerId): ReadingsState => ({
 /** Folds one event of `readings-<workerId>`. */
 export function evolveReadings(state: ReadingsState, recorded: Recorded<ReadingsEvent>): ReadingsState {
   if (recorded.revision <= state.revision) return state;
+  // Written twice by a retry.
+  const { takenAt } = recorded.event.data;
+  if (state.readings.some((reading) => reading.takenAt === takenAt))
+    return { ...state, revision: recorded.revision };
   return {
     ...state,
     revision: recorded.revision,
@@ -30,7 +34,7 @@ export function evolveReadings(state: ReadingsState, recorded: Recorded<Readings
 }
 
 export const readingsFold = (workerId: WorkerId): StreamFold<ReadingsState, ReadingsEvent> => ({
-  version: 1,
+  version: 2,
   initial: () => initialReadings(workerId),
   evolve: evolveReadings,
 });
