@@ -30,6 +30,7 @@ import { LostApis } from './fleet/lost-apis.js';
 import { Engines } from './gateway/engines.js';
 import { createFront } from './gateway/front.js';
 import { Gateway, stopping } from './gateway/gateway.js';
+import { ModelVerdicts } from './gateway/model-verdicts.js';
 import { Resolver } from './gateway/resolve.js';
 import { listen } from './listen.js';
 import { DiskWatch } from './live/disk-watch.js';
@@ -148,6 +149,10 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const engines = new Engines((resident) => engineKey(config.home, resident));
   followResidents(fleet, { engines, sessions, activity });
   const door = new Access({ door: new DoorSettings(fleet.settings), keys: fleet.keys, now });
+  const verdicts = new ModelVerdicts({
+    fleet,
+    inputNow: (worker, model) => decider.inputNow(worker, model),
+  });
   const gateway: Gateway = new Gateway({
     access: door,
     fleet,
@@ -169,6 +174,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     groupKey: localSecret(config.home, 'group-key'),
     health: () => healthOf({ fleet, sessions, spool, diskFreeBytes: () => disk.freeBytes, version, now }),
     metrics,
+    verdicts,
     onEarlyRefusal: (refusal) => {
       metrics.refused(refusal.endpoint);
       access.refused(refusal);
@@ -231,6 +237,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await lost.stop();
       await upkeep.stop();
       servings.close();
+      verdicts.stop();
       await operator.stop();
       await whatIfs.stop();
       sessions.close();

@@ -3,7 +3,7 @@ import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { AUTO_TOKENS, type ContextState, contextTicks, feasibleContexts } from './context.js';
 import type { PlacementInput } from './contract.js';
 import { evaluate } from './evaluate.js';
-import { ladderOf, offloadOrderOf, type Shape } from './ladder.js';
+import { ladderOf, type NotOffered, offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
 import { devicesOf, type Plan, reasonOf, type Verdict } from './plan.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
@@ -35,6 +35,51 @@ export interface PairVerdict {
 /** Every artifact on every rung under every KV type, in the order of the ladder. */
 export function verdictsOf(input: PlacementInput): readonly PairVerdict[] {
   return KV_TYPES.flatMap((kvType) => underKvType({ ...input, ask: { ...input.ask, kvType } }));
+}
+
+/** What is said of a model in one word, with the way to place it that the word is about. */
+export interface ShortVerdict {
+  readonly fits: PairVerdict['fits'];
+  readonly artifact?: string;
+  readonly rung?: Rung;
+  readonly reason: string;
+}
+
+const ORDER: readonly PairVerdict['fits'][] = ['now', 'evicting', 'unknown', 'never'];
+
+/** The better of two: what fits now before what fits after an eviction, before what nobody can say. */
+export const betterVerdict = <V extends Pick<ShortVerdict, 'fits'>>(a: V, b: V): V =>
+  ORDER.indexOf(b.fits) < ORDER.indexOf(a.fits) ? b : a;
+
+/** The first way down the ladder, under the KV type that is asked, with what is busy drained. */
+export function shortVerdict(input: PlacementInput): ShortVerdict {
+  const snapshot = snapshotOf(input);
+  const steps = ladderOf({
+    approved: snapshot.approved,
+    kind: input.model.kind,
+    engines: input.worker.engines,
+    accelerators: snapshot.accelerators,
+  });
+  let best: ShortVerdict | undefined;
+  for (const step of steps) {
+    if (best?.fits === 'now') break;
+    const said = step.kind === 'not-offered' ? notOffered(step.not) : inShort(snapshot, step.shape);
+    best = best ? betterVerdict(best, said) : said;
+  }
+  return best ?? { fits: 'never', reason: 'no artifact of it may be used' };
+}
+
+const notOffered = ({ artifact, rung, reason }: NotOffered): ShortVerdict => ({
+  fits: 'never',
+  artifact: artifact.label,
+  rung,
+  reason,
+});
+
+function inShort(snapshot: Snapshot, shape: Shape): ShortVerdict {
+  const verdict = evaluate(snapshot, shape, true);
+  const { artifact, rung } = shape;
+  return { fits: fitsOf(verdict), artifact: artifact.label, rung, reason: reasonOf(verdict) };
 }
 
 function underKvType(input: PlacementInput): readonly PairVerdict[] {

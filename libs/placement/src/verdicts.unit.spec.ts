@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { GIB } from '#domain/units.js';
 import { decide } from './decide.js';
 import * as factories from './testing/factories.js';
-import { verdictsOf } from './verdicts.js';
+import { betterVerdict, shortVerdict, verdictsOf } from './verdicts.js';
 
 describe('the verdicts of a pair', () => {
   it('say of every artifact, rung and KV type what it needs, whether it fits, how far and how fast', () => {
@@ -31,5 +31,14 @@ describe('the verdicts of a pair', () => {
       expect(['never', 'unknown']).toContain(verdict.fits);
       expect(verdict.reason).not.toBe('');
     }
+  });
+
+  it('are said in short as the first way down the ladder', () => {
+    expect(shortVerdict(factories.input('a'))).toMatchObject({ fits: 'now', rung: 'ram-only' });
+    const worker = factories.worker({ ramBytes: GIB / 64 });
+    const small = shortVerdict(factories.input('a', { worker }));
+    expect(['never', 'unknown']).toContain(small.fits);
+    expect(small.reason).not.toBe('');
+    expect(betterVerdict(small, shortVerdict(factories.input('a'))).fits).toBe('now');
   });
 });

@@ -79,6 +79,11 @@ export class Access {
     return why === undefined ? LOCAL : this.#keyNeeded(visitor, where, why);
   }
 
+  /** Whether callers that wait may be sent interim answers. */
+  get interimAnswers(): boolean {
+    return this.#door.now.interimAnswers;
+  }
+
   /** The value of `Access-Control-Allow-Origin` for a page's request; undefined when its page may not read answers. */
   allowedOrigin(visitor: Visitor): string | undefined {
     const origin = headerOf(visitor, 'origin');

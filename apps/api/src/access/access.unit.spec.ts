@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { KeyEvent } from '#domain/events/other-events.js';
+import type { KeyEvent, SettingsEvent } from '#domain/events/other-events.js';
 import { LogOf } from '#domain/testing/given.js';
 import { Access } from './access.js';
 import { Networks, plainAddress } from './addresses.js';
 import { mintKey } from './api-key.js';
-import { DOOR_KNOBS, type Door } from './door-settings.js';
+import { FoldedSettings } from '../fleet/settings.js';
+import { DOOR_KNOBS, type Door, DoorSettings } from './door-settings.js';
 import { Keyring } from './keyring.js';
 import type { Visitor } from './visitor.js';
 import { WrongKeys } from './wrong-keys.js';
@@ -14,6 +15,7 @@ const door = (over: Partial<Record<'networks' | 'proxies' | 'origins', string[]>
   networks: new Networks(over.networks ?? []),
   proxies: new Networks(over.proxies ?? []),
   origins: new Set(over.origins ?? []),
+  interimAnswers: true,
 });
 
 function accessOf(of: Door = door(), ...events: KeyEvent[]) {
@@ -202,8 +204,25 @@ describe('the settings of the door', () => {
     ['corsOrigins', ['https://chat.example', 'http://localhost:3000', '*'], true],
     ['corsOrigins', ['https://chat.example/path'], false],
     ['corsOrigins', 'https://chat.example', false],
+    ['interimAnswers', false, true],
+    ['interimAnswers', 'off', false],
   ])('%s takes %j: %s', (name, value, takes) => {
     expect(DOOR_KNOBS[name]?.check(value)).toBe(takes);
+  });
+
+  it('hold from the change of the setting on: interim answers go out until they are turned off', () => {
+    const settings = new FoldedSettings();
+    const access = new Access({ door: new DoorSettings(settings), keys: new Keyring(), now: () => 0 });
+    expect(access.interimAnswers).toBe(true);
+    const log = new LogOf<SettingsEvent>('settings-fleet');
+    const change = (values: Record<string, unknown>) => {
+      log.add({ type: 'SettingsChanged', data: { patch: values, by: 'test' } });
+      for (const recorded of log.recorded) settings.fold('fleet', recorded);
+    };
+    change({ interimAnswers: false });
+    expect(access.interimAnswers).toBe(false);
+    change({ interimAnswers: null });
+    expect(access.interimAnswers).toBe(true);
   });
 
   it('read one address from each way of writing it', () => {

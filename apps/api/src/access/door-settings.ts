@@ -1,12 +1,12 @@
 import type { FoldedSettings } from '../fleet/settings.js';
 import { isNetwork, Networks } from './addresses.js';
 
-/** Settings of the fleet that say who may come in; placement knows nothing of them. */
+/** Settings of the fleet that say who may come in, and how they are kept; placement knows nothing of them. */
 export interface DoorKnob {
   readonly check: (value: unknown) => boolean;
   /** Ends the sentence "must be". */
   readonly must: string;
-  readonly default: readonly string[];
+  readonly default: readonly string[] | boolean;
 }
 
 const listOf =
@@ -31,6 +31,11 @@ export const DOOR_KNOBS: Readonly<Record<string, DoorKnob>> = {
     must: 'a list of origins such as https://chat.example, or "*"',
     default: [],
   },
+  interimAnswers: {
+    check: (value) => typeof value === 'boolean',
+    must: 'true or false',
+    default: true,
+  },
 };
 
 /** What the door knows, made ready for being asked at every request. */
@@ -38,13 +43,20 @@ export interface Door {
   readonly networks: Networks;
   readonly proxies: Networks;
   readonly origins: ReadonlySet<string>;
+  /** Whether callers that wait get `102 Processing`; some proxies and older clients cannot take it. */
+  readonly interimAnswers: boolean;
 }
 
 /** The door's settings, read again only when some setting changed. */
 export class DoorSettings {
   readonly #settings: Pick<FoldedSettings, 'version' | 'of'>;
   #under = -1;
-  #door: Door = { networks: new Networks([]), proxies: new Networks([]), origins: new Set() };
+  #door: Door = {
+    networks: new Networks([]),
+    proxies: new Networks([]),
+    origins: new Set(),
+    interimAnswers: true,
+  };
 
   constructor(settings: Pick<FoldedSettings, 'version' | 'of'>) {
     this.#settings = settings;
@@ -58,6 +70,7 @@ export class DoorSettings {
         networks: new Networks(this.#list('trustedNetworks')),
         proxies: new Networks(this.#list('trustedProxies')),
         origins: new Set(this.#list('corsOrigins').map((origin) => origin.toLowerCase())),
+        interimAnswers: this.#value('interimAnswers') !== false,
       };
     }
     return this.#door;
@@ -65,7 +78,11 @@ export class DoorSettings {
 
   /** A value that cannot stand counts as absent: the door stays closed. */
   #list(name: string): readonly string[] {
-    const value = this.#settings.of('fleet')?.values.get(name)?.value;
+    const value = this.#value(name);
     return DOOR_KNOBS[name]?.check(value) === true ? (value as readonly string[]) : [];
+  }
+
+  #value(name: string): unknown {
+    return this.#settings.of('fleet')?.values.get(name)?.value;
   }
 }

@@ -149,10 +149,15 @@ export class Decider {
 
   /** What a decision about a model on a worker would be made from now: for people who ask what would become of it. */
   async inputFor(worker: WorkerState, model: FoundModel): Promise<PlacementInput> {
-    const { callHistories, terms } = this.#o;
+    const { callHistories } = this.#o;
     const keys = [model.modelKey, ...[...worker.residents.values()].map((r) => r.modelKey)];
     await callHistories.refresh(keys);
-    const own = terms.of({ model, options: noOptions }, worker.workerId);
+    return this.inputNow(worker, model);
+  }
+
+  /** The same of what is known at this moment: calls that were never looked at count as none. */
+  inputNow(worker: WorkerState, model: FoundModel): PlacementInput {
+    const own = this.#o.terms.of({ model, options: noOptions }, worker.workerId);
     return this.#input(worker, model, own, [], { kind: 'operator' });
   }
 

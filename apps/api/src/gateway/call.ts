@@ -5,7 +5,7 @@ import { callId, type CallId, type ModelKey, UNRESOLVED } from '#domain/ids.js';
 import type { Result } from '#domain/result.js';
 import type { Writable } from '#domain/writable.js';
 import { newId } from '#runtime/ids.js';
-import type { Caller } from '../access/access.js';
+import type { Access, Caller } from '../access/access.js';
 import type { TicketView } from '../admission/port.js';
 import type { EarlyRefusal } from '../recorder/access-log.js';
 import type { CallEnd, CallRecord, CallStart } from '../recorder/call-record.js';
@@ -26,6 +26,7 @@ import { answerLoaded, type Ending, Serving, type ServingDeps } from './serving.
 import { isBackground, wantedOf } from './wanted.js';
 
 export interface CallDeps extends ServingDeps {
+  readonly access: Pick<Access, 'interimAnswers'>;
   readonly recorder: Recorder;
   readonly resolver: Resolver;
   readonly progress: (view: TicketView) => number | undefined;
@@ -170,7 +171,7 @@ export class ServedCall {
   }
 
   #place(record: CallRecord, body: CallBody, resolved: Resolved, group: string | undefined): void {
-    const { admission, engines, logger, now, progress } = this.#d;
+    const { access, admission, engines, logger, now, progress } = this.#d;
     const hold = new Hold({
       client: this.client,
       stream: body.stream && this.#endpoint.protocol?.waits !== 'by-interim-answers',
@@ -178,7 +179,7 @@ export class ServedCall {
       receivedAtMs: this.#receivedAtMs,
       now,
       progress,
-      interim: this.#req.httpVersionMinor > 0,
+      interim: this.#req.httpVersionMinor > 0 && access.interimAnswers,
     });
     this.#serving = new Serving({
       admission,

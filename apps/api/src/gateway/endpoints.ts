@@ -54,6 +54,28 @@ export function pathOf(url: string): string {
   return path;
 }
 
+/** Other names that clients and gateways know for routes of ours. */
+const ALIASES: Readonly<Record<string, string>> = {
+  '/v1/reranking': '/v1/rerank',
+  '/v2/rerank': '/v1/rerank',
+  '/reranking': '/v1/rerank',
+  '/v1/health': '/health',
+};
+const WITHOUT_V1 = /^\/(?:chat\/completions|completions|embeddings|rerank|responses|messages|models)(?:\/|$)/;
+
+/**
+ * The route that a URL means: a base URL that lacks its `/v1`, or has it twice since the client adds its own, is the
+ * commonest mistake in setting a client up.
+ */
+export function routeOf(url: string): string {
+  const path = pathOf(url);
+  if (ENDPOINTS.has(path)) return path;
+  const once = path.startsWith('/v1/v1/') ? path.slice('/v1'.length) : path;
+  const known = ALIASES[once];
+  if (known !== undefined) return known;
+  return WITHOUT_V1.test(once) ? `/v1${once}` : once;
+}
+
 /** `/v1/*`, `/api/*`, `/health` and `/metrics` never enter the framework. */
 export const isDataPlane = (path: string): boolean =>
   path.startsWith('/v1/') ||

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { newId } from '#runtime/ids.js';
-import { isDataPlane, pathOf } from './endpoints.js';
+import { isDataPlane, routeOf } from './endpoints.js';
 import type { Gateway } from './gateway.js';
 
 /** Above what load balancers and clients keep idle connections for. */
@@ -17,7 +17,7 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 export function createFront(gateway: Gateway, framework: Handler): Server {
   const options = { connectionsCheckingInterval: LOOK_EVERY_MS };
   const server = createServer(options, (req, res) => {
-    if (isDataPlane(pathOf(req.url ?? '/'))) gateway.handle(req, res);
+    if (isDataPlane(routeOf(req.url ?? '/'))) gateway.handle(req, res);
     else {
       res.setHeader('x-request-id', newId());
       framework(req, res);

@@ -9,16 +9,18 @@ import type { Metrics } from '../live/metrics.js';
 import { sendFailure, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
 import { answerCors } from './cors.js';
-import { ENDPOINTS, type Endpoint, errorShapeOf, pathOf } from './endpoints.js';
-import { modelEntry, modelList, type OpenModels, openTo } from './models.js';
+import { ENDPOINTS, type Endpoint, errorShapeOf, routeOf } from './endpoints.js';
+import type { ModelVerdicts } from './model-verdicts.js';
+import { modelEntry, modelList, type OpenModels, openTo, type VerdictOf } from './models.js';
 import { answerList, answerOther, answerShow, OLLAMA_LISTS, OLLAMA_SHOW } from './protocols/ollama/routes.js';
 import { unknownModel } from './resolve.js';
 
 export interface GatewayOptions extends CallDeps {
-  readonly access: Pick<Access, 'calls' | 'allowedOrigin'>;
+  readonly access: Pick<Access, 'calls' | 'allowedOrigin' | 'interimAnswers'>;
   readonly fleet: Fleet;
   readonly health: () => { readonly status: string };
   readonly metrics: Pick<Metrics, 'contentType' | 'render'>;
+  readonly verdicts: Pick<ModelVerdicts, 'reader'>;
 }
 
 const MODELS = '/v1/models';
@@ -39,7 +41,7 @@ export class Gateway {
   }
 
   handle(req: IncomingMessage, res: ServerResponse): void {
-    const path = pathOf(req.url ?? '/');
+    const path = routeOf(req.url ?? '/');
     if (answerCors(this.#o.access, req, res)) return;
     if (path === '/health') {
       this.#health(req, res);
@@ -138,7 +140,7 @@ export class Gateway {
       this.#notAllowed(res, path, 'GET, HEAD', req.method);
       return;
     }
-    if (path === MODELS) sendJson(res, 200, modelList(open), idHeader());
+    if (path === MODELS) sendJson(res, 200, modelList(open, this.#verdicts(open)), idHeader());
     else this.#model(res, path.slice(MODELS.length + 1), open);
   }
 
@@ -150,8 +152,18 @@ export class Gateway {
       name,
     );
     const servable = found && models.get(found.modelKey);
-    if (servable) sendJson(res, 200, modelEntry(open, servable), idHeader());
+    if (servable) sendJson(res, 200, modelEntry(open, servable, this.#verdicts(open)), idHeader());
     else this.#fail(res, MODELS, unknownModel(name, models));
+  }
+
+  /** The sentence of a verdict may name models that are in the way: a key of some models does not get it. */
+  #verdicts(open: OpenModels): VerdictOf {
+    const read = this.#o.verdicts.reader();
+    if (open === this.#o.fleet) return read;
+    return (servable) => {
+      const { reason: _, ...rest } = read(servable);
+      return rest;
+    };
   }
 
   #ollama(req: IncomingMessage, res: ServerResponse, path: string, open: OpenModels): void {

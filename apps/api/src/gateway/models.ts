@@ -1,5 +1,7 @@
 import type { Ability } from '#domain/events/catalog-events.js';
 import type { ModelKey } from '#domain/ids.js';
+import type { Resident } from '#domain/worker/state.js';
+import type { ShortVerdict } from '#placement/verdicts.js';
 import type { Caller } from '../access/access.js';
 import type { Fleet, ServableModel } from '../fleet/fleet.js';
 
@@ -23,11 +25,16 @@ export function onlyOpen(
   return open ? new Map([...models].filter(([key]) => open.includes(key))) : models;
 }
 
+/** Whether a model that is not loaded could be, as far as it is known now. */
+export type VerdictOf = (
+  servable: ServableModel,
+) => Omit<ShortVerdict, 'reason'> & { readonly reason?: string };
+
 /** Every model that could be served, asleep ones too, without loading any. */
-export function modelList(fleet: OpenModels): unknown {
+export function modelList(fleet: OpenModels, verdictOf: VerdictOf): unknown {
   const data = [...fleet.models.values()]
     .sort((a, b) => (a.model.modelKey < b.model.modelKey ? -1 : 1))
-    .map((servable) => modelEntry(fleet, servable));
+    .map((servable) => modelEntry(fleet, servable, verdictOf));
   return {
     object: 'list',
     data,
@@ -38,7 +45,7 @@ export function modelList(fleet: OpenModels): unknown {
   };
 }
 
-export function modelEntry(fleet: OpenModels, servable: ServableModel) {
+export function modelEntry(fleet: OpenModels, servable: ServableModel, verdictOf: VerdictOf) {
   const { model, foundAtMs, workers } = servable;
   const residents = fleet.residentsOf(model.modelKey).map(({ resident }) => resident);
   const ready = residents.filter((resident) => resident.phase === 'ready' && !resident.leaving);
@@ -66,6 +73,7 @@ export function modelEntry(fleet: OpenModels, servable: ServableModel) {
         complete: artifact.complete,
         ...(artifact.broken === undefined ? {} : { broken: artifact.broken }),
       })),
+      verdict: ready[0] ? verdictOfLoaded(ready[0]) : verdictOf(servable),
       abilities: abilitiesOf(fleet, servable),
       aliases: model.aliases,
       workers: workers.map((id) => fleet.worker(id)?.name ?? id),
@@ -73,6 +81,13 @@ export function modelEntry(fleet: OpenModels, servable: ServableModel) {
     },
   };
 }
+
+const verdictOfLoaded = ({ artifact, contract }: Resident) => ({
+  fits: 'loaded' as const,
+  artifact,
+  rung: contract.rung,
+  reason: 'it is loaded',
+});
 
 /** What an engine must be able to do for an ability of a model to be had; others are the model's alone. */
 const NEEDED: Readonly<Partial<Record<Ability, string>>> = {

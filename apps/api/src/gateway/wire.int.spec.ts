@@ -346,10 +346,33 @@ describe('the front door over the wire', () => {
     expect(list.data.map((model) => model.id)).toEqual(['chat-a', 'embed', 'org/chat-b']);
     for (const name of ['org/chat-b', 'org%2Fchat-b', 'org/chat-b/?x=1']) {
       const response = await fetch(`${stand.url}/v1/models/${name}`);
-      expect(await response.json()).toMatchObject({ id: 'org/chat-b', berth: { loaded: false } });
+      expect(await response.json()).toMatchObject({
+        id: 'org/chat-b',
+        berth: {
+          loaded: false,
+          kind: 'chat',
+          context: { trained: 8192 },
+          artifacts: [{ label: 'F16', complete: true }],
+          verdict: { fits: 'now', artifact: 'F16', rung: 'ram-only', reason: expect.any(String) as string },
+        },
+      });
     }
     expect((await fetch(`${stand.url}/v1/models/none`)).status).toBe(404);
     expect(engine.requests).toHaveLength(0);
+  });
+
+  it('takes the usual mistakes in a base URL, and the other names of a route, for what they mean', async () => {
+    const answers = [
+      ...['/chat/completions', '/v1/v1/chat/completions/?x=1'].map((path) =>
+        fetch(`${stand.url}${path}`, { method: 'POST', body: body() }),
+      ),
+      ...['/models', '/v1/v1/models/org/chat-b', '/v1/health'].map((path) => fetch(`${stand.url}${path}`)),
+    ];
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    const ranked = await fetch(`${stand.url}/rerank`, { method: 'POST', body: '{"model":"chat-a"}' });
+    expect((await errorOf(ranked)).message).toContain('which /v1/rerank is not');
+    const told = await fetch(`${stand.url}/messages`, { method: 'POST', body: '{"model":"none"}' });
+    expect(await told.json()).toMatchObject({ type: 'error' });
   });
 
   it('answers HEAD without a body, other methods with 405 and other paths with 404', async () => {

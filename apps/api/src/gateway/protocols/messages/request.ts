@@ -8,20 +8,20 @@ import { Untranslatable } from '../protocol.js';
 export function chatOfMessages(body: Json): Json {
   const tools = listOf(body['tools']).flatMap(tool);
   const thinking = objectOf(body['thinking'])['type'];
-  const effort = textOf(objectOf(body['output_config'])['effort']);
+  const effort = effortOf(objectOf(body['output_config'])['effort']);
   const switches = defined({
     enable_thinking: thinking === 'enabled' ? true : thinking === 'disabled' ? false : undefined,
     reasoning_effort: effort,
   });
   return defined({
     model: body['model'],
-    messages: [...system(body['system']), ...conversation(body['messages'])],
+    messages: joinedTurns([...system(body['system']), ...conversation(body['messages'])]),
     max_tokens: body['max_tokens'] ?? undefined,
     temperature: body['temperature'] ?? undefined,
     top_p: body['top_p'] ?? undefined,
     top_k: body['top_k'] ?? undefined,
     stop: body['stop_sequences'] ?? undefined,
-    ...(tools.length === 0 ? {} : { tools, ...choice(body['tool_choice']) }),
+    ...(tools.length === 0 ? {} : { tools, ...choice(body['tool_choice'], tools) }),
     response_format: format(body),
     reasoning_effort: effort,
     chat_template_kwargs: Object.keys(switches).length === 0 ? undefined : switches,
@@ -34,6 +34,43 @@ export function chatOfMessages(body: Json): Json {
 }
 
 const textPart = (text: string): Json => ({ type: 'text', text });
+
+/** Templates know low, medium and high; what is above them is as much as they can say. */
+function effortOf(value: unknown): string | undefined {
+  const effort = textOf(value);
+  return effort === 'xhigh' || effort === 'max' ? 'high' : effort;
+}
+
+/**
+ * Turns of one role that follow one another are one turn, as the protocol has it: many templates refuse two. System words
+ * at the head are one message for the same reason.
+ */
+function joinedTurns(messages: readonly Json[]): Json[] {
+  const out: Json[] = [];
+  for (const message of messages) {
+    const last = out.at(-1);
+    if (last && last['role'] === message['role'] && JOINED.has(message['role']))
+      out[out.length - 1] = joined(last, message);
+    else out.push(message);
+  }
+  return out;
+}
+
+const JOINED: ReadonlySet<unknown> = new Set(['system', 'user', 'assistant']);
+
+function joined(first: Json, second: Json): Json {
+  const reasoning = [first, second].flatMap((turn) => textOf(turn['reasoning_content']) ?? []).join('');
+  const calls = [first, second].flatMap((turn) => listOf(turn['tool_calls']));
+  const parts = [first, second].flatMap(({ content }): readonly Json[] =>
+    typeof content === 'string' ? [textPart(content)] : listOf(content).map(objectOf),
+  );
+  return defined({
+    ...first,
+    content: parts.length === 0 && calls.length > 0 ? null : contentOf(parts),
+    reasoning_content: reasoning === '' ? undefined : reasoning,
+    tool_calls: calls.length === 0 ? undefined : calls,
+  });
+}
 
 /** Parts as a string where they are text alone: templates take that best. */
 const contentOf = (parts: readonly Json[]): unknown =>
@@ -96,8 +133,7 @@ function userTurn(blocks: readonly Json[], where: string): Json[] {
     }
     const { content } = block;
     const inside = content === undefined || content === null ? [] : blocksOf(content, where);
-    const texts = inside.filter((part) => part['type'] === 'text').map((part) => textOf(part['text']) ?? '');
-    const text = texts.join('\n\n');
+    const text = inside.flatMap((part) => resultText(part, where)).join('\n\n');
     out.push({
       role: 'tool',
       tool_call_id: textOf(block['tool_use_id']) ?? '',
@@ -110,6 +146,27 @@ function userTurn(blocks: readonly Json[], where: string): Json[] {
   return out;
 }
 
+/** What a block of a tool's result says in words. */
+function resultText(part: Json, where: string): string[] {
+  switch (part['type']) {
+    case 'text':
+      return [textOf(part['text']) ?? ''];
+    case 'document':
+      return [documentText(part, where)];
+    case 'search_result': {
+      const words = listOf(part['content']).map((each) => textOf(objectOf(each)['text']) ?? '');
+      return [
+        [part['title'], part['source']]
+          .flatMap((each) => textOf(each) ?? [])
+          .concat(words)
+          .join('\n'),
+      ];
+    }
+    default:
+      return [];
+  }
+}
+
 function userPart(block: Json, where: string): Json[] {
   switch (block['type']) {
     case 'text':
@@ -117,7 +174,8 @@ function userPart(block: Json, where: string): Json[] {
     case 'image':
       return [{ type: 'image_url', image_url: { url: imageUrl(objectOf(block['source']), where) } }];
     case 'document':
-      return [textPart(documentText(block, where))];
+    case 'search_result':
+      return resultText(block, where).map(textPart);
     default:
       return [];
   }
@@ -189,13 +247,17 @@ function tool(value: unknown): Json[] {
   return [{ type: 'function', function: defined({ name, description, parameters: schema }) }];
 }
 
-function choice(value: unknown): Json {
+/** Several calls at once are the protocol's rule and not the engines'. */
+function choice(value: unknown, tools: readonly Json[]): Json {
   const { type, name, disable_parallel_tool_use: one } = objectOf(value);
-  const parallel = one === true ? { parallel_tool_calls: false } : {};
+  const parallel = { parallel_tool_calls: one !== true };
   switch (type) {
     case 'any':
       return { tool_choice: 'required', ...parallel };
     case 'tool':
+      if (!tools.some((tool) => objectOf(tool['function'])['name'] === name)) {
+        throw new Untranslatable('"tool_choice" names a tool that is not among "tools".', 'tool_choice');
+      }
       return { tool_choice: { type: 'function', function: { name } }, ...parallel };
     case 'none':
       return { tool_choice: 'none' };
