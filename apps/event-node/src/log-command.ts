@@ -17,6 +17,7 @@ const out = (line: string): void => {
 const say = (line: string): void => {
   process.stderr.write(`${line}\n`);
 };
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
 const mib = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 
 async function run(): Promise<number> {
@@ -41,19 +42,25 @@ async function run(): Promise<number> {
     }
     case 'restore': {
       const { events } = restore(named(), data);
-      out(`Restored ${events} events to ${data}. The log has a new identity: views are built again from it.`);
+      out(
+        `Restored ${counted(events, 'event')} to ${data}. The log has a new identity: views are built again from it.`,
+      );
       return 0;
     }
     case 'verify': {
       const { events, streams, endPosition, faults } = await verify(data, say);
       for (const fault of faults) out(fault);
-      const verdict = faults.length === 0 ? 'The log is sound' : `${faults.length} faults`;
-      out(`${verdict}: ${events} events in ${streams} streams, up to position ${endPosition}.`);
+      const verdict = faults.length === 0 ? 'The log is sound' : counted(faults.length, 'fault');
+      out(
+        `${verdict}: ${counted(events, 'event')} in ${counted(streams, 'stream')}, up to position ${endPosition}.`,
+      );
       return faults.length === 0 ? 0 : 1;
     }
     case 'scavenge': {
       const { removedEvents, streams, freedBytes } = await scavenge(data, say);
-      out(`Removed ${removedEvents} events of ${streams} streams, ${mib(freedBytes)} freed.`);
+      out(
+        `Removed ${counted(removedEvents, 'event')} of ${counted(streams, 'stream')}, ${mib(freedBytes)} freed.`,
+      );
       return 0;
     }
     default:

@@ -3,6 +3,7 @@ import { request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import { resolve } from 'node:path';
 import { ADMIN, connectionFile } from './access/credentials.js';
+import { makePrivateFolder } from './access/private-files.js';
 import { StartError } from './errors.js';
 import type { BackupReport } from './store/backup.js';
 import { DirectoryInUse, DirectoryLock } from './store/directory-lock.js';
@@ -28,6 +29,7 @@ export const scavenge = (dataDir: string, say: Say = drop): Promise<ScavengeRepo
 
 /** Only while no node runs on the folder, and only where no log is. */
 export function restore(backupFolder: string, dataDir: string): { readonly events: number } {
+  makePrivateFolder(dataDir);
   const lock = DirectoryLock.take(dataDir);
   try {
     return restoreLog(backupFolder, dataDir);

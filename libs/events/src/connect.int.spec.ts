@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createConnection, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -362,6 +364,36 @@ describe('subscriptions', () => {
 });
 
 describe('over TLS', () => {
+  it('asks a server on an address by no name, which Node would warn of, and holds its certificate against the address', async () => {
+    const secure = await startEmbeddedNode(undefined, { secure: true });
+    const said: string[] = [];
+    const hear = (warning: Error) => void said.push(`${warning.name} ${warning.message}`);
+    process.on('warning', hear);
+    // The same node behind an address that its certificate does not have.
+    const elsewhere = createServer((from) => {
+      const to = createConnection(secure.port, '127.0.0.1');
+      from.pipe(to).pipe(from);
+      for (const socket of [from, to]) socket.on('error', () => socket.destroy());
+    }).listen(0, '127.0.0.2');
+    try {
+      await once(elsewhere, 'listening');
+      expect(await connect(secure.url).append('worker-a', [pin('a')], 'no-stream')).toMatchObject({
+        ok: true,
+      });
+      const { port } = elsewhere.address() as AddressInfo;
+      const misplaced = connect(secure.url.replace(`127.0.0.1:${secure.port}`, `127.0.0.2:${port}`));
+      expect(await misplaced.append('worker-a', [pin('b')], 'any', { deadlineMs: 3000 })).toMatchObject({
+        ok: false,
+        error: { message: expect.stringContaining('127.0.0.2') as string },
+      });
+      expect(said).toEqual([]);
+    } finally {
+      process.off('warning', hear);
+      elsewhere.close();
+      await secure.stop();
+    }
+  });
+
   it('speaks with the node as it is started by default, and is refused with another password', async () => {
     const secure = await startEmbeddedNode(undefined, { secure: true });
     try {

@@ -10,7 +10,9 @@ import { parseConnectionString } from '@eventstore/db-client/dist/Client/parseCo
 import { StreamsClient } from '@eventstore/db-client/generated/streams_grpc_pb.js';
 import type streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { readFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { resolve } from 'node:path';
+import { checkServerIdentity } from 'node:tls';
 import { type BatchAnswer, batchAnswer } from './batch-answer.js';
 import { readMessage } from './read-message.js';
 
@@ -25,6 +27,12 @@ const RECONNECT_WITHIN_MS = 2000;
 const DISPOSE_WITHIN_MS = 1000;
 /** How far a server may send ahead; HTTP/2's own 64 KiB are a few dozen events. */
 const RECEIVE_WINDOW_BYTES = 1024 * 1024;
+/**
+ * TLS names a server only by a host name. The library would send an address as one, which servers need not take and
+ * Node warns of; so a server that is known by its address is asked for by this, and its certificate held against the
+ * address all the same.
+ */
+const UNNAMED_SERVER = 'localhost';
 
 /**
  * The client with its connection, reconnection and credentials, plus a batch call of our own. The client's own
@@ -69,10 +77,17 @@ export class LogClient extends EventStoreDBClient {
     // Called without a catch when a call breaks: a failed discovery in it would be an unhandled rejection.
     const handleError = client.handleError;
     client.handleError = (failed, error) => handleError(failed, error).catch(() => undefined);
-    const secrets =
+    const secrets = (address: string | undefined) =>
       o.tls === false
         ? grpcCredentials.createInsecure()
-        : grpcCredentials.createSsl(channel.rootCertificate, channel.userKeyFile, channel.userCertFile);
+        : grpcCredentials.createSsl(
+            channel.rootCertificate,
+            channel.userKeyFile,
+            channel.userCertFile,
+            address === undefined
+              ? {}
+              : { checkServerIdentity: (_name, cert) => checkServerIdentity(address, cert) },
+          );
     const channelOptions = {
       'grpc.keepalive_time_ms': timeOrNever(common.keepAliveInterval ?? 10_000),
       'grpc.keepalive_timeout_ms': timeOrNever(common.keepAliveTimeout ?? PING_TIMEOUT_MS),
@@ -84,7 +99,12 @@ export class LogClient extends EventStoreDBClient {
       'grpc-node.flow_control_window': RECEIVE_WINDOW_BYTES,
     };
     // The client's own channel waits up to two minutes before it dials a server again that was away for long.
-    client['createChannel'] = async () => new Channel(await client.resolveUri(), secrets, channelOptions);
+    client['createChannel'] = async () => {
+      const uri = await client.resolveUri();
+      const address = ipAddressOf(uri);
+      const serverName = address === undefined ? {} : { 'grpc.ssl_target_name_override': UNNAMED_SERVER };
+      return new Channel(uri, secrets(address), { ...channelOptions, ...serverName });
+    };
     const createClient = client['createGRPCClient'] as (kind: unknown) => Promise<unknown>;
     client['createGRPCClient'] = async (kind: unknown) => {
       const made = await createClient(kind);
@@ -160,6 +180,12 @@ function decodeByHand(client: StreamsClient): void {
       options,
     );
   client.read = read as StreamsClient['read'];
+}
+
+/** Undefined where the server is named. */
+function ipAddressOf(uri: string): string | undefined {
+  const host = uri.replace(/:\d+$/, '').replace(/^\[|\]$/g, '');
+  return isIP(host) === 0 ? undefined : host;
 }
 
 const timeOrNever = (ms: number): number => (ms < 0 ? Number.MAX_VALUE : ms);

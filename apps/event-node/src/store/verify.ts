@@ -1,6 +1,7 @@
 import { recordBody, recordCreatedMs, recordStream, TOMBSTONE_REVISION } from '../protocol/record.js';
 import { messageOf } from '../errors.js';
 import { query, type Sqlite } from './database.js';
+import { baseStreamOf, isMetadataStream } from './stream-metadata.js';
 
 export interface VerifyReport {
   readonly events: number;
@@ -85,6 +86,11 @@ function checkStreams(db: Sqlite, fault: (sentence: string) => void): number {
      from streams s left join events e on e.sid = s.sid and e.revision < 9223372036854775807
      where s.sid > ? group by s.sid order by s.sid limit ${PAGE}`,
   );
+  const tombstone = query<[number]>(
+    db,
+    `select 1 from events indexed by tombstones
+     where revision = 9223372036854775807 and sid in (select sid from streams where name in (?, ?))`,
+  );
   const lastSid = query<[number]>(
     db,
     `select max(sid) from (select sid from streams where sid > ? order by sid limit ${PAGE})`,
@@ -94,7 +100,12 @@ function checkStreams(db: Sqlite, fault: (sentence: string) => void): number {
     if (page.length === 0) return streams;
     for (const [name, removed, count, first, last] of page) {
       streams++;
-      if (first === null || last === null) continue;
+      if (first === null || last === null) {
+        // A scavenge leaves every stream its last event; only a tombstone stands for all that was.
+        const owner = isMetadataStream(name) ? baseStreamOf(name) : name;
+        if (!tombstone.get([name, owner])) fault(`Stream '${name}' has no event left.`);
+        continue;
+      }
       if (first !== removed) {
         fault(
           `Stream '${name}' begins at revision ${first}, and ${removed} is the first that should be there.`,

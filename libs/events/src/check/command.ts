@@ -19,7 +19,7 @@ async function run(): Promise<number> {
     process.stdout.write(
       violations.length === 0
         ? 'Every invariant holds.\n'
-        : `${violations.length} violations of the invariants.\n`,
+        : `${violations.length} violation${violations.length === 1 ? '' : 's'} of the invariants.\n`,
     );
     return violations.length === 0 ? 0 : 1;
   } finally {
