@@ -87,8 +87,7 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
     if ('reason' in layout) {
       const { kind, reason } = layout;
       if (kind === 'same') return { kind, shape, reason };
-      if (kind === 'blocked') worst = worseOf(worst, { kind, shape, reason });
-      else never ??= { kind, shape, reason, code: 'model_cannot_fit' };
+      never ??= { kind, shape, reason, code: 'model_cannot_fit' };
       continue;
     }
     const plan = draft.plan(layout);

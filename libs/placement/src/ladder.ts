@@ -175,7 +175,7 @@ class ArtifactLadder {
       case 'moe':
         if (!this.artifact.geometry) return [this.no(rung, 'its header could not be read')];
         if (!hasExperts(this.artifact.geometry)) return [this.no(rung, 'the model has no experts to split')];
-        return accelerators.map((device) => this.shape(rung, [device]));
+        return this.onCards(rung, this.artifact, this.q);
       case 'max-ram':
       case 'max-gpu':
         if (!this.artifact.geometry) return [this.no(rung, 'its header could not be read')];

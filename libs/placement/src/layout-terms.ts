@@ -1,5 +1,6 @@
 import type { DeviceId } from '#domain/ids.js';
 import type { Amounts } from './amounts.js';
+import type { EvictionCandidate } from './eviction-candidate.js';
 import type { Snapshot } from './snapshot.js';
 
 /** Which layers of a plan go where. */
@@ -22,6 +23,19 @@ export const free = (snapshot: Snapshot, deviceId: DeviceId): number => {
     ? 0
     : Math.max(0, room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0));
 };
+
+/** What a device would have for a plan when these went: never less than it has. */
+export function roomWithout(
+  snapshot: Snapshot,
+  deviceId: DeviceId,
+  victims: readonly EvictionCandidate[],
+): number {
+  const room = snapshot.rooms.get(deviceId);
+  if (room?.roomBytes === undefined) return 0;
+  let bytes = room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0);
+  for (const { frees } of victims) bytes += frees.get(deviceId) ?? 0;
+  return Math.max(0, bytes);
+}
 
 /**
  * The least n in [from, to] for which `holds`, which stays true once it is; undefined when it never is.

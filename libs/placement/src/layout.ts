@@ -2,20 +2,19 @@ import type { Geometry } from '#domain/geometry.js';
 import { RAM } from '#domain/ids.js';
 import type { Rung } from '#domain/placement-terms.js';
 import { formatBytes } from '#domain/units.js';
-import { blockSumsOf, cacheSumsOf } from './block-sums.js';
-import { DEFAULT_MICRO_BATCH } from './kv.js';
 import type { EvictionField } from './eviction.js';
-import type { Pins, Shape } from './ladder.js';
-import { free, least, type Layout, type Pricing, shares } from './layout-terms.js';
+import type { Shape } from './ladder.js';
+import { LayoutSearch, type SearchedRung } from './layout-search.js';
+import { free, type Layout, type Pricing, shares } from './layout-terms.js';
 import type { Snapshot } from './snapshot.js';
-import { offloadedBlocks, splitToFit } from './split.js';
+import { isSplit, offloadedBlocks, splitToFit } from './split.js';
 
 export type { Layout, Pricing } from './layout-terms.js';
 
 /** Why a shape has no layout. */
 export interface NoLayout {
   /** `same`: it amounts to another rung, at this context and at every smaller one. */
-  readonly kind: 'never' | 'blocked' | 'same';
+  readonly kind: 'never' | 'same';
   readonly reason: string;
 }
 
@@ -35,16 +34,17 @@ export function layoutOf(
   const { rung, pins } = shape;
   if (pins) {
     const pinned = pinnedLayout(shape, geometry, pricing, spreading(snapshot, shape), all);
-    return 'reason' in pinned || !isSplit(shape) || holdsBytes(pins)
-      ? pinned
-      : splitToFit(snapshot, shape, pinned, pricing, field);
+    if ('reason' in pinned || !isSplit(shape)) return pinned;
+    const split = splitToFit(snapshot, shape, pinned, pricing, field);
+    return isWithin(shape, split, pricing) ? split : pinned;
   }
   if (rung === 'ram-only') return RAM_ONLY;
   if (rung === 'gpu-only' || rung === '4bit') {
     const layout = { gpuLayers: all, cpuMoeLayers: 0 };
     return isSplit(shape) ? splitToFit(snapshot, shape, layout, pricing, field) : layout;
   }
-  return searched(snapshot, shape, rung, contextTokens, pricing, all);
+  const search = new LayoutSearch(snapshot, shape, contextTokens, pricing, field, all);
+  return searched(search, rung, snapshot.input.ask.allowedRungs);
 }
 
 /** A layout of so many layers, over as many devices as the shape has. */
@@ -58,134 +58,21 @@ const spreading =
 const RAM_ONLY: Layout = { gpuLayers: 0, cpuMoeLayers: 0 };
 
 function searched(
-  snapshot: Snapshot,
-  shape: Shape,
-  rung: Exclude<Rung, 'ram-only' | 'gpu-only' | '4bit'>,
-  contextTokens: number,
-  pricing: Pricing,
-  all: number,
+  search: LayoutSearch,
+  rung: SearchedRung,
+  allowedRungs: readonly Rung[] | undefined,
 ): Layout | NoLayout {
-  const on = spreading(snapshot, shape);
-  const guess = new Guess(snapshot, shape, contextTokens, pricing, on, all);
-  const { allowedRungs } = snapshot.input.ask;
-  const allowed = (other: Rung): boolean => allowedRungs?.includes(other) ?? true;
-  switch (rung) {
-    case 'moe': {
-      const n = all - 1;
-      const experts = least(
-        0,
-        n,
-        (kept) => shape.devices.every((d) => pricing.price(on(all, kept), d) <= free(snapshot, d)),
-        () => guess.expertsInRam(),
-      );
-      if (experts === 0 && allowed('gpu-only'))
-        return { kind: 'same', reason: 'all its experts fit the card: that is gpu-only' };
-      return on(all, experts ?? n);
-    }
-    case 'max-ram': {
-      const layers = least(
-        0,
-        all,
-        (l) => pricing.price(on(l), RAM) <= free(snapshot, RAM),
-        () => guess.layersOnCard(),
-      );
-      if (layers === 0 && allowed('ram-only'))
-        return { kind: 'same', reason: 'all of it fits RAM: that is ram-only' };
-      return layers === undefined
-        ? {
-            kind: 'blocked',
-            reason: `${formatBytes(free(snapshot, RAM))} of RAM do not hold what must be there`,
-          }
-        : on(layers);
-    }
-    case 'max-gpu': {
-      const fewer = least(
-        0,
-        all,
-        (off) => shape.devices.every((d) => pricing.price(on(all - off), d) <= free(snapshot, d)),
-        () => guess.layersOffCard(),
-      );
-      const layers = all - (fewer ?? all);
-      if (layers === all && allowed('gpu-only'))
-        return { kind: 'same', reason: 'all of it fits the card: that is gpu-only' };
-      return layers === 0
-        ? { kind: 'blocked', reason: 'the room of the card holds no layer with its cache' }
-        : on(layers);
-    }
-  }
+  const { layout, whole } = search.find(rung);
+  const other = rung === 'max-ram' ? 'ram-only' : 'gpu-only';
+  if (!whole || !(allowedRungs?.includes(other) ?? true)) return layout;
+  return { kind: 'same', reason: SAME_AS_WHOLE[rung] };
 }
 
-/**
- * Where a search over layouts probably ends, by the header's sums alone. What was measured or projected may lie
- * elsewhere: it is looked at, and never believed.
- */
-class Guess {
-  readonly #snapshot: Snapshot;
-  readonly #shape: Shape;
-  readonly #contextTokens: number;
-  readonly #pricing: Pricing;
-  readonly #on: On;
-  readonly #all: number;
-
-  constructor(
-    snapshot: Snapshot,
-    shape: Shape,
-    contextTokens: number,
-    pricing: Pricing,
-    on: On,
-    all: number,
-  ) {
-    this.#snapshot = snapshot;
-    this.#shape = shape;
-    this.#contextTokens = contextTokens;
-    this.#pricing = pricing;
-    this.#on = on;
-    this.#all = all;
-  }
-
-  expertsInRam(): number | undefined {
-    const { geometry } = this.#shape.artifact;
-    const over = this.#overOnCard();
-    if (!geometry || over === undefined) return undefined;
-    return firstAtLeast(blockSumsOf(geometry).experts, over);
-  }
-
-  layersOffCard(): number | undefined {
-    const sums = this.#blocksWithCache();
-    const over = this.#overOnCard();
-    return sums && over !== undefined ? firstAtLeast(sums, over) : undefined;
-  }
-
-  layersOnCard(): number | undefined {
-    const sums = this.#blocksWithCache();
-    const { geometry } = this.#shape.artifact;
-    if (!sums || !geometry) return undefined;
-    const over = this.#pricing.price(this.#on(0), RAM) - free(this.#snapshot, RAM) - geometry.outputBytes;
-    const whole = sums.at(-1) ?? 0;
-    // The last blocks go to the card first: what stays is the sum of those before them.
-    const stay = sums.findLastIndex((sum) => sum <= whole - over);
-    return stay < 0 ? undefined : this.#all - stay;
-  }
-
-  /** What the whole of it on the card lacks there; of several cards nothing is guessed. */
-  #overOnCard(): number | undefined {
-    const [card] = this.#shape.devices;
-    if (card === undefined || this.#shape.devices.length > 1) return undefined;
-    return this.#pricing.price(this.#on(this.#all), card) - free(this.#snapshot, card);
-  }
-
-  #blocksWithCache(): readonly number[] | undefined {
-    const { geometry } = this.#shape.artifact;
-    if (!geometry) return undefined;
-    const { kvType, slots } = this.#snapshot.input.ask;
-    const shape = { contextTokens: this.#contextTokens, slots, kvType, microBatch: DEFAULT_MICRO_BATCH };
-    return cacheSumsOf(geometry, shape).withWeights;
-  }
-}
-
-/** The first place of rising sums that reaches an amount. */
-const firstAtLeast = (sums: readonly number[], amount: number): number | undefined =>
-  least(0, sums.length - 1, (i) => (sums[i] ?? 0) >= amount);
+const SAME_AS_WHOLE: Readonly<Record<SearchedRung, string>> = {
+  moe: 'all its experts fit the card: that is gpu-only',
+  'max-gpu': 'all of it fits the card: that is gpu-only',
+  'max-ram': 'all of it fits RAM: that is ram-only',
+};
 
 /** Splits the offloaded blocks over several devices in proportion to the room that they have. */
 function spread(snapshot: Snapshot, shape: Shape, layout: Layout): Layout {
@@ -197,12 +84,14 @@ function spread(snapshot: Snapshot, shape: Shape, layout: Layout): Layout {
   return { ...layout, blocksByDevice: shares(offloadedBlocks(shape, layout), rooms) };
 }
 
-/** Pinned bytes were met with the split that they were looked at with. */
-const holdsBytes = ({ gpuBytes, ramBytes }: Pins): boolean =>
-  gpuBytes !== undefined || ramBytes !== undefined;
-
-const isSplit = ({ devices, artifact }: Shape): boolean =>
-  devices.length > 1 && (artifact.geometry?.blocks.length ?? 0) > 0;
+/** Whether the bytes that are pinned are kept to. */
+function isWithin({ pins, devices }: Shape, layout: Layout, pricing: Pricing): boolean {
+  const { gpuBytes, ramBytes } = pins ?? {};
+  return (
+    (gpuBytes === undefined || devices.reduce((sum, d) => sum + pricing.price(layout, d), 0) <= gpuBytes) &&
+    (ramBytes === undefined || pricing.price(layout, RAM) <= ramBytes)
+  );
+}
 
 /** Pinned layers are taken as they are; pinned bytes are a budget that is honoured or refused. */
 function pinnedLayout(
@@ -224,10 +113,6 @@ function pinnedLayout(
       kind: 'never',
       reason: `${cpuMoeLayers} expert layers are pinned to RAM, and the model has ${n}`,
     };
-  const within = (layout: Layout): boolean =>
-    (gpuBytes === undefined ||
-      shape.devices.reduce((sum, d) => sum + pricing.price(layout, d), 0) <= gpuBytes) &&
-    (ramBytes === undefined || pricing.price(layout, RAM) <= ramBytes);
   const fixed = gpuLayers !== undefined || cpuMoeLayers !== undefined || shape.rung === 'ram-only';
   const layers = shape.rung === 'ram-only' ? 0 : gpuLayers === undefined || gpuLayers < 0 ? all : gpuLayers;
   const candidates = fixed
@@ -235,7 +120,7 @@ function pinnedLayout(
     : shape.rung === 'moe'
       ? range(0, n).map((kept) => on(all, kept))
       : range(0, all).map((l) => on(ramBytes === undefined ? all - l : l));
-  const layout = candidates.find(within);
+  const layout = candidates.find((one) => isWithin(shape, one, pricing));
   if (layout) return layout;
   const budgets = [
     ...(gpuBytes === undefined ? [] : [`${formatBytes(gpuBytes)} on the card`]),

@@ -120,7 +120,7 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 5
+        goal quality, eviction order loss, rules version 6
         asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
@@ -211,7 +211,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 5
+          goal quality, eviction order loss, rules version 6
           asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
         "
       `);
@@ -272,7 +272,7 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 5
+        goal quality, eviction order loss, rules version 6
         asked: context 4,096 tokens, KV cache f16, 1 slot, placed gpu-only only
       "
     `);
@@ -324,7 +324,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 5
+          goal quality, eviction order loss, rules version 6
           asked: context as long as calls need, KV cache f16, 1 slot, placed moe only
         "
       `);
@@ -375,7 +375,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 5
+          goal quality, eviction order loss, rules version 6
           asked: context as long as calls need, KV cache f16, 1 slot, placed max-ram only
         "
       `);

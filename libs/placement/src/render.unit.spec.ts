@@ -63,7 +63,7 @@ describe('renderDecision', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 5
+          goal quality, eviction order loss, rules version 6
           asked: context as long as calls need, KV cache f16, 1 slot
         "
       `);
@@ -97,7 +97,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 5
+        goal quality, eviction order loss, rules version 6
         asked: context as long as calls need, KV cache f16, 1 slot
       "
     `);
@@ -143,7 +143,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 5
+        goal quality, eviction order loss, rules version 6
         asked: context 8,192 tokens, KV cache f16, 1 slot
       "
     `);

@@ -3,7 +3,7 @@ import type { Amounts } from './amounts.js';
 import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
 import { type EvictionField, evictionSetOf } from './eviction.js';
 import type { Shape } from './ladder.js';
-import { free, least, type Layout, type Pricing, shares } from './layout-terms.js';
+import { free, least, type Layout, type Pricing, roomWithout, shares } from './layout-terms.js';
 import type { Snapshot } from './snapshot.js';
 
 /**
@@ -28,6 +28,29 @@ export function splitToFit(
     if (whole) return split.cheapest([whole, ...split.eachAlone(victims)], field);
   }
   return split.overLimits();
+}
+
+/** The blocks of a plan over devices that have so much each; undefined when no split of their order fits. */
+export const splitWithin = (
+  snapshot: Snapshot,
+  shape: Shape,
+  layout: Layout,
+  pricing: Pricing,
+  rooms: readonly number[],
+): Layout | undefined => new Split(snapshot, shape, layout, pricing).over(rooms);
+
+export const isSplit = ({ devices, artifact }: Shape): boolean =>
+  devices.length > 1 && (artifact.geometry?.blocks.length ?? 0) > 0;
+
+/** What the devices lack for a plan, its own residents' bytes counted for it. */
+export function deficitsOf(snapshot: Snapshot, { devices, bytes }: Amounts): ReadonlyMap<DeviceId, number> {
+  const { rooms, credit } = snapshot;
+  const deficits = new Map<DeviceId, number>();
+  devices.forEach((deviceId, i) => {
+    const has = (rooms.get(deviceId)?.balanceBytes ?? 0) + (credit.get(deviceId) ?? 0);
+    if ((bytes[i] ?? 0) > has) deficits.set(deviceId, (bytes[i] ?? 0) - has);
+  });
+  return deficits;
 }
 
 const NOBODY: readonly EvictionCandidate[] = [];
@@ -83,7 +106,11 @@ class Split {
     const { evictionOrder } = this.#snapshot.input.settings;
     let best: { readonly layout: Layout; readonly set: EvictionSet } | undefined;
     for (const layout of layouts) {
-      const set = evictionSetOf(this.#deficits(this.#pricing.plan(layout).asked), field, evictionOrder);
+      const set = evictionSetOf(
+        deficitsOf(this.#snapshot, this.#pricing.plan(layout).asked),
+        field,
+        evictionOrder,
+      );
       if (set && (!best || compareLoss(set.victims, best.set.victims) < 0)) best = { layout, set };
     }
     return best?.layout ?? layouts[0] ?? this.overLimits();
@@ -95,16 +122,6 @@ class Split {
       return Math.max(0, (room?.limitBytes ?? 0) - (room?.encroachmentBytes ?? 0));
     });
     return this.over(limits) ?? this.#with(shares(this.#blocks, limits.map(atLeastOne)));
-  }
-
-  #deficits({ devices, bytes }: Amounts): ReadonlyMap<DeviceId, number> {
-    const { rooms, credit } = this.#snapshot;
-    const deficits = new Map<DeviceId, number>();
-    devices.forEach((deviceId, i) => {
-      const has = (rooms.get(deviceId)?.balanceBytes ?? 0) + (credit.get(deviceId) ?? 0);
-      if ((bytes[i] ?? 0) > has) deficits.set(deviceId, (bytes[i] ?? 0) - has);
-    });
-    return deficits;
   }
 
   #with(blocksByDevice: readonly number[]): Layout {
@@ -144,15 +161,6 @@ const atLeastOne = (room: number): number => Math.max(1, room);
 export function offloadedBlocks({ artifact }: Shape, { gpuLayers }: Layout): number {
   const blocks = artifact.geometry?.blocks.length ?? 0;
   return Math.max(0, Math.min(blocks, gpuLayers < 0 || gpuLayers > blocks ? blocks : gpuLayers - 1));
-}
-
-/** What a device would have for a plan when these went: never less than it has. */
-function roomWithout(snapshot: Snapshot, deviceId: DeviceId, victims: readonly EvictionCandidate[]): number {
-  const room = snapshot.rooms.get(deviceId);
-  if (room?.roomBytes === undefined) return 0;
-  let bytes = room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0);
-  for (const { frees } of victims) bytes += frees.get(deviceId) ?? 0;
-  return Math.max(0, bytes);
 }
 
 /** Band by band from the highest: no loss in a lower band outweighs one in a higher. Then the fewer victims. */
