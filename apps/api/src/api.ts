@@ -166,6 +166,12 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     ),
     progress: (view) => view.loading && sessions.progressOf(view.loading.residentId)?.fraction,
     bytesPerToken: (model) => histories.bytesPerToken(model),
+    speaks: (worker, { contract }, capability) =>
+      fleet
+        .worker(worker)
+        ?.engines.some(
+          ({ kind, capabilities }) => kind === contract.engine.kind && capabilities.includes(capability),
+        ) === true,
     unloadSoon: (model, call) => {
       for (const { resident } of fleet.residentsOf(model))
         activity.unloadSoon(resident.residentId, resident.modelKey, call);

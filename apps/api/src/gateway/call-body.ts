@@ -151,8 +151,9 @@ const choicesOf = (n: unknown): number =>
 /**
  * The body as the engine gets it: the bytes that came, but for the model's name when the engine knows it by another,
  * `berth`, and `stream_options.include_usage`, without which a stream does not say what it counted.
+ * @param asksForUsage false for protocols whose streams count by themselves
  */
-export function bodyForEngine(body: CallBody, engineModel: string): Buffer {
+export function bodyForEngine(body: CallBody, engineModel: string, asksForUsage = true): Buffer {
   const { bytes, top } = body;
   const edits: Edit[] = [];
   top.entries.forEach((entry, index) => {
@@ -162,13 +163,13 @@ export function bodyForEngine(body: CallBody, engineModel: string): Buffer {
     }
     if (entry.key === 'tool_choice') edits.push(...narrowed(bytes, top, entry));
     if (entry.key === 'stream_options') {
-      if (!body.stream || body.includeUsage) return;
+      if (!body.stream || body.includeUsage || !asksForUsage) return;
       const given = valueOf(bytes, entry);
       const options = { ...(isObject(given) ? given : {}), include_usage: true };
       edits.push({ start: entry.valueStart, end: entry.valueEnd, text: JSON.stringify(options) });
     }
   });
-  if (body.stream && !top.entries.some(({ key }) => key === 'stream_options')) {
+  if (body.stream && asksForUsage && !top.entries.some(({ key }) => key === 'stream_options')) {
     edits.push({ start: top.close, end: top.close, text: ',"stream_options":{"include_usage":true}' });
   }
   return edited(bytes, edits);

@@ -22,7 +22,7 @@ import { certainlyTooLong } from './prompt-bound.js';
 import type { Prepared, ProtocolCall } from './protocols/protocol.js';
 import { ReasoningFilter } from './reasoning/reasoning-filter.js';
 import type { Resolved, Resolver } from './resolve.js';
-import { answerLoaded, type Ending, Serving, type ServingDeps } from './serving.js';
+import { answerLoaded, type Ending, type NativeRequest, Serving, type ServingDeps } from './serving.js';
 import { isBackground, wantedOf } from './wanted.js';
 
 export interface CallDeps extends ServingDeps {
@@ -54,6 +54,7 @@ export class ServedCall {
   /** The engine's route that serves it. */
   #route: EngineRoute;
   #whenLoaded: Prepared['whenLoaded'];
+  #native: NativeRequest | undefined;
   #unloads = false;
   #stream = false;
   #record: CallRecord | undefined;
@@ -122,6 +123,7 @@ export class ServedCall {
     this.#route = prepared.value.target;
     this.#whenLoaded = prepared.value.whenLoaded;
     this.#unloads = prepared.value.unloads ?? false;
+    this.#native = nativeRequest(prepared.value);
     return readCallBody(prepared.value.bytes, this.#route);
   }
 
@@ -171,7 +173,7 @@ export class ServedCall {
   }
 
   #place(record: CallRecord, body: CallBody, resolved: Resolved, group: string | undefined): void {
-    const { access, admission, engines, logger, now, progress } = this.#d;
+    const { access, admission, engines, logger, now, progress, speaks } = this.#d;
     const hold = new Hold({
       client: this.client,
       stream: body.stream && this.#endpoint.protocol?.waits !== 'by-interim-answers',
@@ -186,6 +188,7 @@ export class ServedCall {
       engines,
       logger,
       now,
+      speaks,
       req: this.#req,
       client: this.client,
       record,
@@ -201,6 +204,7 @@ export class ServedCall {
       hold,
       protocol: this.#protocol,
       whenLoaded: this.#whenLoaded,
+      native: this.#native,
       end: (ending) => this.#end(ending),
       guard: (step) => this.#guard(step),
     });
@@ -249,4 +253,12 @@ export class ServedCall {
       nowMs: now(),
     });
   }
+}
+
+/** What an engine that has the caller's own route is asked; what cannot be read in its form is only translated. */
+function nativeRequest({ native }: Prepared): NativeRequest | undefined {
+  if (!native) return undefined;
+  const { capability, target: route, bytes } = native;
+  const body = readCallBody(bytes, route);
+  return body.ok ? { capability, route, body: body.value } : undefined;
 }

@@ -33,5 +33,21 @@ export const RERANK: EngineRoute = {
   promptFields: ['query', 'documents'],
   streams: false,
 };
+/** Routes that some engines have beside the chat's; the others get what they say translated. */
+export const NATIVE_MESSAGES: EngineRoute = {
+  ...CHAT,
+  path: '/v1/messages',
+  promptFields: ['system', 'messages', 'tools'],
+};
+export const NATIVE_COUNT: EngineRoute = {
+  ...NATIVE_MESSAGES,
+  path: '/v1/messages/count_tokens',
+  streams: false,
+};
+export const NATIVE_RESPONSES: EngineRoute = {
+  ...CHAT,
+  path: '/v1/responses',
+  promptFields: ['instructions', 'input', 'tools'],
+};
 /** Counts the tokens of a chat body and generates nothing. */
 export const COUNT: EngineRoute = { ...CHAT, path: '/v1/chat/completions/input_tokens', streams: false };

@@ -6,6 +6,8 @@ import { EnginePool } from './engine-pool.js';
 export class Engines {
   readonly #pools = new Map<ResidentId, EnginePool>();
   readonly #keys = new Map<ResidentId, string>();
+  /** Routes that an engine's probe promised and that it has not. */
+  readonly #lacking = new Map<ResidentId, Set<string>>();
   readonly #keyOf: (id: ResidentId) => string;
 
   constructor(keyOf: (id: ResidentId) => string) {
@@ -34,7 +36,16 @@ export class Engines {
     return pool;
   }
 
+  lacks(id: ResidentId, route: string): boolean {
+    return this.#lacking.get(id)?.has(route) ?? false;
+  }
+
+  noteLacking(id: ResidentId, route: string): void {
+    this.#lacking.set(id, (this.#lacking.get(id) ?? new Set()).add(route));
+  }
+
   forget(id: ResidentId): void {
+    this.#lacking.delete(id);
     this.#keys.delete(id);
     this.#pools.get(id)?.close();
     this.#pools.delete(id);

@@ -269,4 +269,223 @@ describe('every protocol over the wire', () => {
       return models.find(({ name }) => name === 'chat-a');
     });
   });
+
+  describe('with an engine that has routes of its own for Responses and Messages', () => {
+    beforeAll(() => stand.agent.register('messages', 'responses'));
+    afterAll(() => stand.agent.register());
+    afterEach(() => void (has = true));
+    let has = true;
+
+    const frames = (...events: Record<string, unknown>[]) =>
+      events.map((event) => `event: ${String(event['type'])}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+    /** As llama-server tells them: without numbers, indices and ends of arguments; with `end_turn` behind a stop string. */
+    const STREAMS: Readonly<Record<string, string>> = {
+      '/v1/messages':
+        frames(
+          {
+            type: 'message_start',
+            message: { id: 'chatcmpl-1', usage: { input_tokens: 4, cache_read_input_tokens: 3 } },
+          },
+          { type: 'content_block_start', index: 0, content_block: { type: 'thinking', thinking: '' } },
+          { type: 'content_block_delta', index: 0, delta: { type: 'thinking_delta', thinking: 'hm' } },
+          { type: 'content_block_stop', index: 0 },
+          { type: 'content_block_start', index: 1, content_block: { type: 'text', text: '' } },
+          { type: 'content_block_delta', index: 1, delta: { type: 'text_delta', text: 'hello' } },
+          { type: 'content_block_stop', index: 1 },
+          { type: 'content_block_start', index: 2, content_block: { type: 'tool_use', id: 't', name: 'f' } },
+          {
+            type: 'content_block_delta',
+            index: 2,
+            delta: { type: 'input_json_delta', partial_json: '{"a":1}' },
+          },
+          { type: 'content_block_stop', index: 2 },
+          {
+            type: 'message_delta',
+            delta: { stop_reason: 'end_turn', stop_sequence: 'END' },
+            usage: { output_tokens: 5 },
+          },
+          { type: 'message_stop' },
+        ) + DONE,
+      '/v1/responses':
+        frames(
+          { type: 'response.created', response: { id: 'r', status: 'in_progress' } },
+          { type: 'response.reasoning_text.delta', delta: 'hm' },
+          { type: 'response.output_text.delta', delta: 'hello' },
+          {
+            type: 'response.output_item.added',
+            item: { type: 'function_call', id: 'i', call_id: 't', name: 'f' },
+          },
+          { type: 'response.function_call_arguments.delta', item_id: 'i', delta: '{"a":1}' },
+          {
+            type: 'response.output_item.done',
+            item: { type: 'function_call', id: 'i', arguments: '{"a":1}' },
+          },
+          {
+            type: 'response.completed',
+            response: { status: 'completed', usage: { input_tokens: 7, output_tokens: 5 } },
+          },
+        ) + DONE,
+    };
+    const WHOLE: Readonly<Record<string, object>> = {
+      '/v1/messages': {
+        id: 'chatcmpl-1',
+        type: 'message',
+        content: [{ type: 'text', text: 'hello' }],
+        stop_reason: 'end_turn',
+        stop_sequence: 'END',
+        usage: { input_tokens: 4, cache_read_input_tokens: 3, output_tokens: 5 },
+      },
+      '/v1/responses': {
+        status: 'completed',
+        output: [{ type: 'message', content: [{ type: 'output_text', text: 'hello' }] }],
+        usage: { input_tokens: 7, output_tokens: 5 },
+      },
+      '/v1/messages/count_tokens': { input_tokens: 12 },
+    };
+    /** Answers on its own routes; on the chat's too, as any does. */
+    const ownRoutes = (cut = 1e9) => {
+      engine.script = async (asked) => {
+        const { url, res } = asked;
+        const whole = WHOLE[url];
+        if (!whole || !has) {
+          if (whole)
+            res
+              .writeHead(404, { 'content-type': 'application/json' })
+              .end('{"error":{"message":"File Not Found"}}');
+          else await sayHello(asked);
+          return;
+        }
+        if ((JSON.parse(asked.body.toString()) as { stream?: boolean }).stream !== true) {
+          res.setHeader('content-type', 'application/json');
+          res.end(JSON.stringify(whole));
+          return;
+        }
+        startStream(res);
+        const bytes = Buffer.from(STREAMS[url] ?? '').subarray(0, cut);
+        for (let at = 0; at < bytes.length; at += 11) {
+          res.write(bytes.subarray(at, at + 11));
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+        res.end();
+      };
+    };
+    const NATIVE = ['/v1/messages', '/v1/responses'] as const;
+
+    it.each(NATIVE)(
+      '%s: gets the body as it came, and its stream comes out as clients read it',
+      async (route) => {
+        ownRoutes();
+        const body = bodyOf(route);
+        const answer = await ask(route, body);
+        const text = await answer.text();
+        expect(engine.requests.map(({ url }) => url)).toEqual([route]);
+        expect(engine.requests[0]!.body.toString()).toBe(body);
+        expect(wordsOf(route, text)).toContain('hello');
+        expect(text).not.toContain('[DONE]');
+        const events = text
+          .split('\n')
+          .filter((line) => line.startsWith('data: '))
+          .map((line) => JSON.parse(line.slice('data: '.length)) as Record<string, never>);
+        if (route === '/v1/messages') {
+          expect(events[0]).toMatchObject({
+            message: { id: expect.stringMatching(/^msg_/) as string, model: 'chat-a' },
+          });
+          expect(events.at(-2)).toMatchObject({
+            delta: { stop_reason: 'stop_sequence', stop_sequence: 'END' },
+            usage: { input_tokens: 4, cache_read_input_tokens: 3, output_tokens: 5 },
+          });
+          expect(events.at(-1)).toEqual({ type: 'message_stop' });
+        } else {
+          expect(events.map(({ sequence_number: n }) => n)).toEqual(events.map((_, at) => at));
+          expect(events.at(-1)).toMatchObject({
+            type: 'response.completed',
+            response: {
+              output: [
+                { type: 'reasoning' },
+                { type: 'message' },
+                { type: 'function_call', call_id: 't', name: 'f', arguments: '{"a":1}' },
+              ],
+            },
+          });
+        }
+        const end = await stand.finished('chat-a', answer.headers.get('x-berth-call') ?? '');
+        expect(end).toMatchObject({ outcome: 'completed', tokens: { prompt: 7, output: 5 } });
+      },
+    );
+
+    it.each(NATIVE)('%s: tells a whole answer anew, and a cut one as cut', async (route) => {
+      ownRoutes();
+      const more = route === '/v1/responses' ? { max_output_tokens: 5 } : {};
+      const answer = await ask(route, bodyOf(route, { stream: false, ...more }));
+      expect(await answer.json()).toMatchObject(
+        route === '/v1/messages'
+          ? {
+              id: expect.stringMatching(/^msg_/) as string,
+              stop_reason: 'stop_sequence',
+              content: [{ text: 'hello' }],
+            }
+          : { status: 'incomplete', output: [{ type: 'message', content: [{ text: 'hello' }] }] },
+      );
+      expect(engine.requests.map(({ url }) => url)).toEqual([route]);
+      const end = await stand.finished('chat-a', answer.headers.get('x-berth-call') ?? '');
+      expect(end.tokens).toMatchObject({ prompt: 7, output: 5 });
+    });
+
+    it.each([
+      ['/v1/messages', 'event: error\ndata: {"type":"error"'],
+      ['/v1/responses', 'event: response.failed'],
+    ] as const)('%s: ends with its own error when the engine stops in the middle', async (route, words) => {
+      ownRoutes(600);
+      const socket = raw();
+      socket.send(post(route, bodyOf(route)));
+      const heard = await socket.ends();
+      expect(heard).toContain(words);
+      expect(heard).not.toMatch(/message_stop|response\.completed/);
+    });
+
+    it.each([
+      ['/v1/messages', { output_config: { format: { type: 'json_schema', schema: {} } } }],
+      ['/v1/responses', { text: { format: { type: 'json_object' } } }],
+    ] as const)(
+      '%s: is translated all the same when it asks for what such routes cannot do',
+      async (route, more) => {
+        ownRoutes();
+        expect((await ask(route, bodyOf(route, { stream: false, ...more }))).status).toBe(200);
+        expect(engine.requests.map(({ url }) => url)).toEqual(['/v1/chat/completions']);
+      },
+    );
+
+    it('counts tokens by its own route, and sends the one tool that is named alone there too', async () => {
+      ownRoutes();
+      const tool = (name: string) => ({ name, input_schema: { type: 'object' } });
+      const tools = { tools: [tool('a'), tool('b')], tool_choice: { type: 'tool', name: 'b' } };
+      const counted = await ask(
+        '/v1/messages/count_tokens',
+        bodyOf('/v1/messages', { stream: false, ...tools }),
+      );
+      expect(await counted.json()).toEqual({ input_tokens: 12 });
+      expect(engine.requests[0]!.url).toBe('/v1/messages/count_tokens');
+      expect(JSON.parse(engine.requests[0]!.body.toString())).toMatchObject({
+        tools: [tool('b')],
+        tool_choice: { type: 'any' },
+      });
+    });
+
+    it.each(NATIVE)(
+      '%s: is asked in the chat’s form when it has not the route that its probe promised',
+      async (route) => {
+        has = false;
+        ownRoutes();
+        for (let n = 0; n < 2; n += 1) {
+          const answer = await ask(route, bodyOf(route));
+          expect(wordsOf(route, await answer.text())).toBe('hello');
+        }
+        expect(engine.requests.map(({ url }) => url)).toEqual([
+          route,
+          '/v1/chat/completions',
+          '/v1/chat/completions',
+        ]);
+      },
+    );
+  });
 });

@@ -5,14 +5,21 @@ import type { CallClient } from './client.js';
 import type { UpstreamController, UpstreamHandler } from './engine-connection.js';
 import { downstreamHeaders, STREAM_HEADERS } from './headers.js';
 import { mapEngineError } from './engine-errors.js';
-import { StreamTap } from './stream-tap.js';
+import { NativeTap } from './native-tap.js';
+import { StreamTap, type Tap } from './stream-tap.js';
 import { type Counted, countAnswer, nothingCounted } from './usage.js';
 
 /** What became of one request to an engine. */
 export type RelayEnd =
   | { readonly kind: 'answered'; readonly counted: Counted }
   /** The engine refused; nothing of it has reached the caller yet. */
-  | { readonly kind: 'engine-error'; readonly error: BerthError; readonly loading: boolean }
+  | {
+      readonly kind: 'engine-error';
+      readonly error: BerthError;
+      readonly loading: boolean;
+      /** It has no such route. */
+      readonly missing?: true;
+    }
   /** The engine was gone before it had said anything. */
   | { readonly kind: 'silent'; readonly why: string; readonly refusedConnection: boolean }
   /** The engine was gone, or ended its answer too early, after the caller had some of it. */
@@ -23,6 +30,8 @@ export interface RelayOptions {
   readonly client: CallClient;
   readonly stream: boolean;
   readonly dropUsageChunk: boolean;
+  /** The engine tells its answer in the caller's protocol. */
+  readonly native: boolean;
   /** As the engine got it, to tell the caller's fault from the engine's. */
   readonly body: Buffer;
   readonly onFirstByte: () => void;
@@ -33,6 +42,7 @@ export interface RelayOptions {
 /** An answer larger than this is passed on uncounted. */
 const COUNTED_ANSWER_BYTES = 8 * MIB;
 const ERROR_ANSWER_BYTES = 256 * 1024;
+const MISSING: ReadonlySet<number> = new Set([404, 405, 501]);
 /** How long a caller may take nothing of its answer. */
 const CALLER_STALLED_MS = 120_000;
 export const LEFT = new Error('the caller left');
@@ -42,7 +52,7 @@ type Mode = 'silent' | 'error' | 'stream' | 'whole';
 /** What an engine answers is written on as it comes; the engine is paused while the caller cannot take more. */
 export class Relay implements UpstreamHandler {
   readonly #o: RelayOptions;
-  readonly #tap: StreamTap;
+  readonly #tap: Tap;
   readonly #kept: Buffer[] = [];
   /** A whole answer that came in one piece: head and body go out in one write. */
   #only: Buffer | undefined;
@@ -56,7 +66,7 @@ export class Relay implements UpstreamHandler {
 
   constructor(options: RelayOptions) {
     this.#o = options;
-    this.#tap = new StreamTap(options);
+    this.#tap = options.native ? new NativeTap() : new StreamTap(options);
   }
 
   /** Stops the engine's work. */
@@ -105,7 +115,8 @@ export class Relay implements UpstreamHandler {
     switch (this.#mode) {
       case 'error': {
         const error = mapEngineError(this.#status, Buffer.concat(this.#kept), this.#o.body);
-        this.#end({ kind: 'engine-error', error, loading: this.#status === 503 });
+        const missing = MISSING.has(this.#status) ? ({ missing: true } as const) : {};
+        this.#end({ kind: 'engine-error', error, loading: this.#status === 503, ...missing });
         return;
       }
       case 'stream': {

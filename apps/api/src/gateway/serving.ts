@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type BerthError, berthError } from '#domain/errors.js';
 import type { CallOutcome } from '#domain/events/call-events.js';
+import type { WorkerId } from '#domain/ids.js';
 import type { Resident } from '#domain/worker/state.js';
 import type { Logger } from '#runtime/logger.js';
 import type { Admission } from '../admission/admission.js';
@@ -12,7 +13,7 @@ import type { EngineRoute } from './engine-routes.js';
 import type { Engines } from './engines.js';
 import { STREAM_HEADERS, upstreamHeaders } from './headers.js';
 import type { Hold } from './hold.js';
-import type { Prepared, ProtocolCall } from './protocols/protocol.js';
+import type { NativeBody, Prepared, ProtocolCall } from './protocols/protocol.js';
 import { LEFT, Relay, type RelayEnd } from './relay.js';
 import type { Resolved } from './resolve.js';
 import type { Counted } from './usage.js';
@@ -30,6 +31,15 @@ export interface ServingDeps {
   readonly engines: Engines;
   readonly logger: Logger;
   readonly now: () => number;
+  /** Whether the engine of a resident has a route of its own for a protocol. */
+  readonly speaks: (worker: WorkerId, resident: Resident, capability: NativeBody['capability']) => boolean;
+}
+
+/** The same call in the caller's own protocol, for an engine that has the route. */
+export interface NativeRequest {
+  readonly capability: NativeBody['capability'];
+  readonly route: EngineRoute;
+  readonly body: CallBody;
 }
 
 export interface ServingOptions extends ServingDeps {
@@ -45,6 +55,7 @@ export interface ServingOptions extends ServingDeps {
   readonly protocol: ProtocolCall | undefined;
   /** The answer, where only the load was wanted. */
   readonly whenLoaded: Prepared['whenLoaded'];
+  readonly native: NativeRequest | undefined;
   readonly end: (ending: Ending) => void;
   /** For steps that something else than the call's own code begins: what they throw ends the call. */
   readonly guard: (step: () => void) => void;
@@ -66,6 +77,8 @@ export class Serving {
   #pending: PendingAdmission | undefined;
   #lease: Lease | undefined;
   #relay: Relay | undefined;
+  /** The request under way is in the caller's own protocol. */
+  #native: NativeRequest | undefined;
   #sentAtMs = 0;
   /** This placement's request goes over a connection that nobody used before. */
   #fresh = false;
@@ -156,10 +169,15 @@ export class Serving {
 
   /** Over a pooled connection; when that was dead already, once more over a new one. */
   #send(): void {
-    const { client, body, resolved, record, hold, route, req, engines, now, guard } = this.#o;
-    const resident = this.#lease?.resident;
-    if (!resident) return;
-    const bytes = bodyForEngine(body, resolved.model.modelKey);
+    const { client, protocol, resolved, record, hold, req, engines, now, guard } = this.#o;
+    const lease = this.#lease;
+    if (!lease) return;
+    const { resident } = lease;
+    const native = this.#natively(lease);
+    this.#native = native;
+    const { body, route } = native ?? this.#o;
+    protocol?.asks?.(native !== undefined);
+    const bytes = bodyForEngine(body, resolved.model.modelKey, native === undefined);
     const headers = upstreamHeaders(req.headers, engines.key(resident.residentId), bytes.length);
     const request = { path: route.path, method: 'POST', headers, body: bytes } as const;
     this.#sentAtMs = now();
@@ -168,6 +186,7 @@ export class Serving {
       client,
       stream: body.stream,
       dropUsageChunk: body.stream && !body.includeUsage,
+      native: native !== undefined,
       body: bytes,
       onFirstByte: () => {
         hold.stop();
@@ -180,11 +199,24 @@ export class Serving {
     else pool.dispatch(request, this.#relay);
   }
 
+  /** The caller's own route, where the engine has it. */
+  #natively({ workerId, resident }: Lease): NativeRequest | undefined {
+    const { native, speaks, engines } = this.#o;
+    if (!native || engines.lacks(resident.residentId, native.route.path)) return undefined;
+    return speaks(workerId, resident, native.capability) ? native : undefined;
+  }
+
   #relayed(resident: Resident, end: RelayEnd): void {
     const { client, now } = this.#o;
     const stale = end.kind === 'silent' && !end.refusedConnection && now() - this.#sentAtMs < STALE_MS;
     if (stale && !this.#fresh && !client.left && !this.#over) {
       this.#fresh = true;
+      this.#send();
+      return;
+    }
+    if (this.#native && end.kind === 'engine-error' && end.missing && !client.left && !this.#over) {
+      // Its probe promised a route that it has not: what it does have is asked instead.
+      this.#o.engines.noteLacking(resident.residentId, this.#native.route.path);
       this.#send();
       return;
     }

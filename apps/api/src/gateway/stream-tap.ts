@@ -10,6 +10,17 @@ const LETTER_E = 0x65;
 const COLON_LINE = Buffer.from('\n:');
 const ERROR_LINE = Buffer.from('\nerror:');
 
+/** What reads an engine's stream on its way. */
+export interface Tap {
+  /** What goes on now; undefined when nothing does. */
+  push(chunk: Buffer): Buffer | undefined;
+  /** The engine has ended its stream: what is still to be given on. */
+  end(): Buffer | undefined;
+  readonly done: boolean;
+  readonly engineError: string | undefined;
+  readonly counted: Counted;
+}
+
 export interface TapOptions {
   /** The caller did not ask for the usage chunk, which was asked for on its behalf. */
   readonly dropUsageChunk: boolean;
@@ -19,7 +30,7 @@ export interface TapOptions {
  * Reads an engine's event stream on its way to the caller: counts, finds its end, leaves out what is not for the caller.
  * Frames in which nothing of that can stand are never parsed.
  */
-export class StreamTap {
+export class StreamTap implements Tap {
   readonly #cutter = new FrameCutter();
   readonly #options: TapOptions;
   #counted = nothingCounted();

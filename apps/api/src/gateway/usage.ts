@@ -13,7 +13,7 @@ const figure = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 
 /**
- * Lays what one answer or chunk says over what is known: OpenAI's `usage`, and llama.cpp's `timings`, whose `prompt_n`
+ * Lays what one answer or chunk says over what is known: `usage` in the words of whatever protocol, and llama.cpp's `timings`, whose `prompt_n`
  * leaves out what was in the cache.
  */
 export function count(known: Counted, usage: unknown, timings: unknown): Counted {
@@ -32,11 +32,12 @@ export function count(known: Counted, usage: unknown, timings: unknown): Counted
     if (decodeMs !== undefined) times.decodeMs = decodeMs;
   }
   if (isFields(usage)) {
-    const prompt = figure(usage['prompt_tokens']);
-    const output = figure(usage['completion_tokens']);
-    const promptDetails = usage['prompt_tokens_details'];
+    const prompt = figure(usage['prompt_tokens']) ?? inputOf(usage);
+    const output = figure(usage['completion_tokens']) ?? figure(usage['output_tokens']);
+    const promptDetails =
+      usage['prompt_tokens_details'] ?? usage['input_tokens_details'] ?? ofMessages(usage);
     const cached = isFields(promptDetails) ? figure(promptDetails['cached_tokens']) : undefined;
-    const outputDetails = usage['completion_tokens_details'];
+    const outputDetails = usage['completion_tokens_details'] ?? usage['output_tokens_details'];
     const reasoning = isFields(outputDetails) ? figure(outputDetails['reasoning_tokens']) : undefined;
     if (prompt !== undefined) tokens.prompt = prompt;
     if (output !== undefined) tokens.output = output;
@@ -44,6 +45,19 @@ export function count(known: Counted, usage: unknown, timings: unknown): Counted
     if (reasoning !== undefined) tokens.reasoning = reasoning;
   }
   return { tokens, timings: times };
+}
+
+/** Messages count apart what came from the cache; Responses count it in. */
+const ofMessages = (usage: Fields): Fields | undefined =>
+  usage['cache_read_input_tokens'] === undefined
+    ? undefined
+    : { cached_tokens: usage['cache_read_input_tokens'] };
+
+function inputOf(usage: Fields): number | undefined {
+  const input = figure(usage['input_tokens']);
+  if (input === undefined) return undefined;
+  const cached = figure(usage['cache_read_input_tokens']) ?? 0;
+  return input + cached + (figure(usage['cache_creation_input_tokens']) ?? 0);
 }
 
 export const nothingCounted = (): Counted => ({ tokens: {}, timings: {} });

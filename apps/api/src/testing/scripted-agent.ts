@@ -87,18 +87,7 @@ export class ScriptedAgent {
 
   async start(): Promise<this> {
     const { models, ramLimitBytes } = this.#o;
-    await this.fact({
-      type: 'WorkerRegistered',
-      data: {
-        name: 'scripted',
-        host: 'here',
-        agentVersion: '0',
-        os: 'test',
-        engines: [{ kind: 'built-in', version: '1', build: '1', capabilities: ['chat', 'embedding'] }],
-        dataAddress: '127.0.0.1',
-        bootId: 'boot',
-      },
-    });
+    await this.register();
     await this.fact({
       type: 'CapacityMeasured',
       data: { devices: [], ramBytes: 4 * GIB, swapBytes: 0, physicalCores: 4, drives: [] },
@@ -134,6 +123,23 @@ export class ScriptedAgent {
     clearInterval(this.#beat);
     for (const id of [...this.#lines.keys()]) this.#hangUp(id);
     await Promise.all(this.#subscriptions.map((subscription) => subscription.stop()));
+  }
+
+  /** As an agent that starts; the same again says that its engine can do more. */
+  register(...more: readonly string[]): Promise<void> {
+    const capabilities = ['chat', 'embedding', ...more];
+    return this.fact({
+      type: 'WorkerRegistered',
+      data: {
+        name: 'scripted',
+        host: 'here',
+        agentVersion: '0',
+        os: 'test',
+        engines: [{ kind: 'built-in', version: '1', build: '1', capabilities }],
+        dataAddress: '127.0.0.1',
+        bootId: 'boot',
+      },
+    });
   }
 
   fact(event: WorkerEvent): Promise<void> {

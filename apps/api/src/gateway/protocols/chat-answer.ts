@@ -43,6 +43,16 @@ export interface ChatPiece {
   readonly logprobs: readonly unknown[];
 }
 
+/** An answer that comes in pieces, whatever protocol its engine tells it in. */
+export interface AnswerStream {
+  push(event: Json): ChatPiece;
+  readonly finish: string | undefined;
+  readonly stopString: string | undefined;
+  readonly usage: Usage;
+}
+
+export const NOTHING_SAID: ChatPiece = { reasoning: '', text: '', calls: [], logprobs: [] };
+
 export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 function usageOf(value: unknown): Usage {
@@ -90,7 +100,7 @@ export function readChatAnswer(answer: Json): ChatAnswer | undefined {
 }
 
 /** Reads a stream's chunks; what ends the answer is kept until the stream has ended, since usage comes last. */
-export class ChatStream {
+export class ChatStream implements AnswerStream {
   readonly #think = new ThinkText();
   finish: string | undefined;
   stopString: string | undefined;
@@ -101,7 +111,7 @@ export class ChatStream {
     if (isObject(chunk['usage'])) this.usage = usageOf(chunk['usage']);
     if (isObject(chunk['timings'])) this.timings = chunk['timings'];
     const [choice] = listOf(chunk['choices']);
-    if (!isObject(choice)) return { reasoning: '', text: '', calls: [], logprobs: [] };
+    if (!isObject(choice)) return NOTHING_SAID;
     const delta = objectOf(choice['delta']);
     const calls = listOf(delta['tool_calls']).map(callPiece);
     const finish = textOf(choice['finish_reason']);
@@ -110,15 +120,20 @@ export class ChatStream {
     const own = ownReasoning(delta);
     const content = textOf(delta['content']) ?? '';
     const ends = finish !== undefined || calls.length > 0;
-    const first = content === '' ? { reasoning: '', text: '' } : this.#think.push(content);
-    const last = own !== '' || ends ? this.#think.settle() : { reasoning: '', text: '' };
-    return {
-      reasoning: own + first.reasoning + last.reasoning,
-      text: first.text + last.text,
-      calls,
-      logprobs: logprobsOf(choice),
-    };
+    return { ...partPiece(this.#think, own, content, ends), calls, logprobs: logprobsOf(choice) };
   }
+}
+
+/** Parts a piece of text, unless the engine parts reasoning itself. `ends`: no more text of this message comes. */
+export function partPiece(
+  think: ThinkText,
+  own: string,
+  content: string,
+  ends: boolean,
+): { readonly reasoning: string; readonly text: string } {
+  const first = content === '' ? { reasoning: '', text: '' } : think.push(content);
+  const last = own !== '' || ends ? think.settle() : { reasoning: '', text: '' };
+  return { reasoning: own + first.reasoning + last.reasoning, text: first.text + last.text };
 }
 
 function callPiece(value: unknown, at: number): CallPiece {

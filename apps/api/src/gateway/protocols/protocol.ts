@@ -6,6 +6,14 @@ import type { EngineRoute } from '../engine-routes.js';
 import { dataOf, frames } from '../sse-frames.js';
 import { isObject, type Json, parsedObject } from './json.js';
 
+/** A body that an engine which can do it gets nearly as it came. */
+export interface NativeBody {
+  /** What an engine says of itself when it has the route. */
+  readonly capability: 'messages' | 'responses';
+  readonly target: EngineRoute;
+  readonly bytes: Buffer;
+}
+
 /** A caller's body as one of the engines' own routes takes it. */
 export interface Prepared {
   readonly bytes: Buffer;
@@ -13,6 +21,8 @@ export interface Prepared {
   readonly target: EngineRoute;
   /** The answer, where no engine has to say it: the caller only wanted the model to be loaded. */
   readonly whenLoaded?: () => Buffer;
+  /** The same for an engine that has the caller's own route. */
+  readonly native?: NativeBody;
   /** With `whenLoaded`: the caller wants the model to go, and nothing is loaded for that. */
   readonly unloads?: boolean;
 }
@@ -22,6 +32,8 @@ export interface ProtocolCall extends AnswerFilter {
   prepare(bytes: Buffer): Result<Prepared>;
   /** How long the call waited for a load; said before the answer begins. */
   coldSeconds?(seconds: number): void;
+  /** Said before each request to an engine: whether it is asked by its own route of this protocol. */
+  asks?(natively: boolean): void;
   /** Headers of every answer beside the usual. */
   readonly headers?: readonly (readonly [string, string])[];
 }

@@ -92,6 +92,20 @@ describe('the probe of a llama-server', () => {
     expect(asked.filter((arg) => arg === '--version')).toHaveLength(2);
   });
 
+  it('tells which routes of other protocols stand in the program, or in its library', async () => {
+    const capabilities = async (more: string) =>
+      (await driverFor(program(path('llama-server'), `${serverScript(PRESENT_HELP)}\n# ${more}`)).probe())
+        ?.capabilities;
+    expect(await capabilities('')).not.toContain('messages');
+    expect(await capabilities('/v1/messages')).toContain('messages');
+    const own = program(path('llama-server'), serverScript(PRESENT_HELP));
+    // Across two reads of a megabyte.
+    const library = Buffer.alloc(2 * 1024 * 1024);
+    library.write('/v1/responses', 1024 * 1024 - 5);
+    writeFileSync(join(dirname(own), 'libllama-server.so.1'), library);
+    expect((await driverFor(own).probe())?.capabilities).toContain('responses');
+  });
+
   it.each([
     ['fails', 'echo "cannot open libcuda.so.1" >&2; exit 127', /libcuda/],
     ['says no version', 'echo hello', /does not say a version/],

@@ -156,6 +156,8 @@ function described(binary: ServerBinary): EngineOnWorker {
       'slots',
       'tools',
       'vision',
+      ...(binary.routes.messages ? ['messages'] : []),
+      ...(binary.routes.responses ? ['responses'] : []),
       ...(binary.devices.length > 0 ? ['gpu'] : []),
       ...(binary.flags.first('-ncmoe', '--n-cpu-moe') === undefined ? [] : ['moe-split']),
     ],

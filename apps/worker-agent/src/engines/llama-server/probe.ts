@@ -1,14 +1,22 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { engineEnvironment, isExecutable } from '../spawn.js';
 import { NEEDED_FLAGS } from './arguments.js';
 import { parseHelp, type KnownFlags } from './help.js';
 
 const PROBE_MS = 20_000;
+
+export interface ServerRoutes {
+  readonly messages: boolean;
+  readonly responses: boolean;
+}
+/** No flag tells them, and a server that runs has a model loaded: the names of its routes stand in the program. */
+const ROUTES = { messages: Buffer.from('/v1/messages'), responses: Buffer.from('/v1/responses') } as const;
+/** Releases that keep the server in a library beside the program. */
+const SERVER_LIBRARY = /^lib.*server.*\.(?:so|dylib)/;
 
 export interface ServerBinary {
   readonly path: string;
@@ -16,6 +24,8 @@ export interface ServerBinary {
   /** Commit and content: two builds of one version are told apart. */
   readonly build: string;
   readonly flags: KnownFlags;
+  /** Which of the routes of other protocols stand in the program. */
+  readonly routes: ServerRoutes;
   /** Names as the binary gives them: `CUDA0`, `Vulkan0`. */
   readonly devices: readonly string[];
   /** The oracle beside it, and what it knows. */
@@ -29,7 +39,7 @@ export interface ServerBinary {
  * @throws Error that says what the binary lacks or how it failed.
  */
 export async function probeServer(path: string, cacheFolder: string): Promise<ServerBinary> {
-  const hash = await contentHash(path);
+  const { hash, routes } = await contentOf(path);
   const said = await run(path, ['--version']);
   const [, version, commit] = /version:\s*(\S+)(?:\s*\(([^)]+)\))?/.exec(said) ?? [];
   if (version === undefined) throw new Error(`${path} --version does not say a version`);
@@ -53,6 +63,7 @@ export async function probeServer(path: string, cacheFolder: string): Promise<Se
     version,
     build: `${commit ?? version}-${hash.slice(0, 8)}`,
     flags,
+    routes: await withLibraries(path, routes),
     devices,
     ...(oracle === undefined ? {} : { oracle }),
   };
@@ -61,7 +72,7 @@ export async function probeServer(path: string, cacheFolder: string): Promise<Se
 async function probeOracle(path: string, cacheFolder: string): Promise<ServerBinary['oracle']> {
   if (!isExecutable(path)) return undefined;
   try {
-    const hash = await contentHash(path);
+    const { hash } = await contentOf(path);
     const help = await cached(join(cacheFolder, `llama-fit-params-${hash}.help`), () =>
       run(path, ['--help']),
     );
@@ -108,10 +119,33 @@ export function run(path: string, args: readonly string[]): Promise<string> {
   });
 }
 
-async function contentHash(path: string): Promise<string> {
+/** Reads a file once: who it is by its content, and which routes it names. */
+async function contentOf(path: string): Promise<{ hash: string; routes: ServerRoutes }> {
   const hash = createHash('sha256');
-  await pipeline(createReadStream(path), hash);
-  return hash.digest('hex').slice(0, 32);
+  const routes = { messages: false, responses: false };
+  let tail = Buffer.alloc(0);
+  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
+    hash.update(chunk);
+    // A name may lie across two reads.
+    const bytes = Buffer.concat([tail, chunk]);
+    routes.messages ||= bytes.includes(ROUTES.messages);
+    routes.responses ||= bytes.includes(ROUTES.responses);
+    tail = bytes.subarray(-ROUTES.responses.length);
+  }
+  return { hash: hash.digest('hex').slice(0, 32), routes };
+}
+
+async function withLibraries(path: string, routes: ServerRoutes): Promise<ServerRoutes> {
+  if (routes.messages && routes.responses) return routes;
+  const folder = dirname(await realpath(path));
+  let { messages, responses } = routes;
+  for (const name of await readdir(folder)) {
+    if (!SERVER_LIBRARY.test(name)) continue;
+    const { routes: more } = await contentOf(join(folder, name));
+    messages ||= more.messages;
+    responses ||= more.responses;
+  }
+  return { messages, responses };
 }
 
 async function cached(file: string, make: () => Promise<string>): Promise<string> {

@@ -1,6 +1,6 @@
 import { ok, type Result } from '#domain/result.js';
-import { CHAT, COUNT } from '../../engine-routes.js';
-import { readChatAnswer } from '../chat-answer.js';
+import { CHAT, COUNT, NATIVE_COUNT, NATIVE_MESSAGES } from '../../engine-routes.js';
+import { ChatStream, readChatAnswer } from '../chat-answer.js';
 import { numberOf, textOf } from '../json.js';
 import {
   type CallFacts,
@@ -13,6 +13,7 @@ import {
 } from '../protocol.js';
 import { messageOf } from './answer.js';
 import { MESSAGES_ERRORS } from './errors.js';
+import { NativeMessageStream, nativeMessages, readNativeMessage } from './native.js';
 import { chatOfMessages } from './request.js';
 import { MessageEvents } from './stream.js';
 
@@ -25,6 +26,7 @@ class MessagesCall implements ProtocolCall {
   readonly headers: readonly (readonly [string, string])[];
   readonly #id: string;
   #model = '';
+  #native = false;
   #events: MessageEvents | undefined;
 
   constructor({ callId }: CallFacts) {
@@ -33,25 +35,41 @@ class MessagesCall implements ProtocolCall {
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
+    let own: Buffer | undefined;
     const chat = translated(bytes, (body) => {
       this.#model = textOf(body['model']) ?? '';
+      own = nativeMessages(bytes, body);
       return chatOfMessages(body);
     });
-    return chat.ok ? ok({ bytes: chat.value, target: CHAT }) : chat;
+    if (!chat.ok) return chat;
+    const native = own && ({ capability: 'messages', target: NATIVE_MESSAGES, bytes: own } as const);
+    return ok({ bytes: chat.value, target: CHAT, ...(native ? { native } : {}) });
   }
 
+  asks(natively: boolean): void {
+    this.#native = natively;
+    this.#events = undefined;
+  }
+
+  /** An engine's own events are told anew as well: in order, with the ids and the reasons that clients look for. */
   frames(bytes: Buffer): Buffer | undefined {
-    const events = (this.#events ??= new MessageEvents({ id: this.#id, model: this.#model }));
-    return translateFrames(
-      bytes,
-      (chunk) => events.chunk(chunk),
-      () => events.done(),
-    );
+    const events = (this.#events ??= new MessageEvents(
+      { id: this.#id, model: this.#model },
+      this.#native ? new NativeMessageStream() : new ChatStream(),
+    ));
+    const done = () => events.done();
+    return this.#native
+      ? translateFrames(
+          bytes,
+          (e) => (e['type'] === 'message_stop' ? done() : events.chunk(e)),
+          () => '',
+        )
+      : translateFrames(bytes, (chunk) => events.chunk(chunk), done);
   }
 
   whole(bytes: Buffer): Result<Buffer> {
     return translateWhole(bytes, (answer) => {
-      const chat = readChatAnswer(answer);
+      const chat = this.#native ? readNativeMessage(answer) : readChatAnswer(answer);
       return chat && messageOf({ id: this.#id, model: this.#model }, chat);
     });
   }
@@ -72,8 +90,14 @@ class CountCall implements ProtocolCall {
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
-    const chat = translated(bytes, (body) => chatOfMessages({ ...body, stream: undefined }));
-    return chat.ok ? ok({ bytes: chat.value, target: COUNT }) : chat;
+    let own: Buffer | undefined;
+    const chat = translated(bytes, (body) => {
+      own = nativeMessages(bytes, body);
+      return chatOfMessages({ ...body, stream: undefined });
+    });
+    if (!chat.ok) return chat;
+    const native = own && ({ capability: 'messages', target: NATIVE_COUNT, bytes: own } as const);
+    return ok({ bytes: chat.value, target: COUNT, ...(native ? { native } : {}) });
   }
 
   frames(): undefined {

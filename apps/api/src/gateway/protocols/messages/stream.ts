@@ -1,4 +1,4 @@
-import { type CallPiece, ChatStream } from '../chat-answer.js';
+import type { AnswerStream, CallPiece } from '../chat-answer.js';
 import type { Json } from '../json.js';
 import { type MessageHead, stopOf, usageOf } from './answer.js';
 
@@ -7,16 +7,17 @@ const event = (type: string, fields: Json): string =>
 
 type Block = { readonly kind: 'thinking' | 'text' } | { readonly kind: 'tool'; readonly call: number };
 
-/** A chat stream as the events of a message: one block open at a time, their indices rising. */
+/** An engine's stream as the events of a message: one block open at a time, their indices rising. */
 export class MessageEvents {
   readonly #head: MessageHead;
-  readonly #chat = new ChatStream();
+  readonly #chat: AnswerStream;
   #started = false;
   #index = -1;
   #open: Block | undefined;
 
-  constructor(head: MessageHead) {
+  constructor(head: MessageHead, chat: AnswerStream) {
     this.#head = head;
+    this.#chat = chat;
   }
 
   chunk(chunk: Json): string {

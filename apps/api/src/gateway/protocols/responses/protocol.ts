@@ -1,8 +1,8 @@
 import { ok, type Result } from '#domain/result.js';
 import { OPENAI_ERRORS, type ErrorShape } from '../../answer-filter.js';
-import { CHAT } from '../../engine-routes.js';
-import { readChatAnswer } from '../chat-answer.js';
-import type { Json } from '../json.js';
+import { CHAT, NATIVE_RESPONSES } from '../../engine-routes.js';
+import { ChatStream, readChatAnswer } from '../chat-answer.js';
+import { type Json, numberOf } from '../json.js';
 import {
   type CallFacts,
   type Prepared,
@@ -13,6 +13,7 @@ import {
   translateWhole,
 } from '../protocol.js';
 import { type ResponseHead, wholeResponse } from './answer.js';
+import { NativeResponseStream, nativeResponses, readNativeResponse } from './native.js';
 import { chatOfResponses } from './request.js';
 import { ResponseEvents } from './stream.js';
 
@@ -21,6 +22,7 @@ class ResponsesCall implements ProtocolCall {
   readonly #id: string;
   readonly #createdAtSeconds: number;
   #request: Json = {};
+  #native = false;
   #events: ResponseEvents | undefined;
 
   /** Errors before the head are OpenAI's; in a stream the response itself fails. */
@@ -35,26 +37,43 @@ class ResponsesCall implements ProtocolCall {
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
+    let own: Buffer | undefined;
     const chat = translated(bytes, (body) => {
       // What an answer says again; the input is let go.
       this.#request = { ...body, input: undefined };
+      own = nativeResponses(bytes, body);
       return chatOfResponses(body);
     });
-    return chat.ok ? ok({ bytes: chat.value, target: CHAT }) : chat;
+    if (!chat.ok) return chat;
+    const native = own && ({ capability: 'responses', target: NATIVE_RESPONSES, bytes: own } as const);
+    return ok({ bytes: chat.value, target: CHAT, ...(native ? { native } : {}) });
   }
 
+  asks(natively: boolean): void {
+    this.#native = natively;
+    this.#events = undefined;
+  }
+
+  /** An engine's own events are told anew as well: llama-server's lack the numbers and indices that clients read. */
   frames(bytes: Buffer): Buffer | undefined {
     const events = this.#stream();
-    return translateFrames(
-      bytes,
-      (chunk) => events.chunk(chunk),
-      () => events.done(),
-    );
+    const ends = (type: unknown) => type === 'response.completed' || type === 'response.incomplete';
+    return this.#native
+      ? translateFrames(
+          bytes,
+          (event) => events.chunk(event) + (ends(event['type']) ? events.done() : ''),
+          () => '',
+        )
+      : translateFrames(
+          bytes,
+          (chunk) => events.chunk(chunk),
+          () => events.done(),
+        );
   }
 
   whole(bytes: Buffer): Result<Buffer> {
     return translateWhole(bytes, (answer) => {
-      const chat = readChatAnswer(answer);
+      const chat = this.#native ? readNativeResponse(answer, this.#most) : readChatAnswer(answer);
       return chat && wholeResponse(this.#head, chat);
     });
   }
@@ -63,8 +82,15 @@ class ResponsesCall implements ProtocolCall {
     return { id: this.#id, createdAtSeconds: this.#createdAtSeconds, request: this.#request };
   }
 
+  get #most(): number | undefined {
+    return numberOf(this.#request['max_output_tokens']);
+  }
+
   #stream(): ResponseEvents {
-    return (this.#events ??= new ResponseEvents(this.#head));
+    return (this.#events ??= new ResponseEvents(
+      this.#head,
+      this.#native ? new NativeResponseStream(this.#most) : new ChatStream(),
+    ));
   }
 }
 

@@ -1,5 +1,5 @@
 import type { BerthError } from '#domain/errors.js';
-import { type CallPiece, ChatStream } from '../chat-answer.js';
+import type { AnswerStream, CallPiece } from '../chat-answer.js';
 import type { Json } from '../json.js';
 import {
   callItem,
@@ -26,19 +26,20 @@ type Open = { readonly id: string; readonly outputIndex: number } & (
 );
 
 /**
- * A chat stream as the events of a response: every event numbered, every item opened, told and closed before the next
+ * An engine's stream as the events of a response: every event numbered, every item opened, told and closed before the next
  * one, and one terminal event.
  */
 export class ResponseEvents {
   readonly #head: ResponseHead;
-  readonly #chat = new ChatStream();
+  readonly #chat: AnswerStream;
   readonly #output: Json[] = [];
   #sequence = 0;
   #started = false;
   #open: Open | undefined;
 
-  constructor(head: ResponseHead) {
+  constructor(head: ResponseHead, chat: AnswerStream) {
     this.#head = head;
+    this.#chat = chat;
   }
 
   chunk(chunk: Json): string {
