@@ -1,5 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openSession, VIEWS_SCHEMA } from '#schema/connect.js';
+import { runningPostgres } from '../../apps/cli/src/up/postgres/running.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { browserPath, nameless, openBrowser, openPage, type Watched } from '../support/browser.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
@@ -17,6 +19,7 @@ const PAGES = [
   'keys',
   'settings',
   'what-if',
+  'replay',
 ];
 
 // Run by the page itself, as text: the tests are compiled without a browser's types.
@@ -165,6 +168,23 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
     await table.getByRole('row', { name: /^loads \d/ }).waitFor();
     expect(await table.getByRole('columnheader').allInnerTexts()).toContain('really');
     await page.getByText(/decisions? come out the same/).waitFor();
+  });
+
+  it('proves that the views are what the log gives, shows a row that was changed by hand, and folds them anew', async () => {
+    await to('replay');
+    await page.getByText('No replay was asked').waitFor();
+    const damage = await openSession(runningPostgres(stack.home) ?? '', { applicationName: 'test' });
+    await damage.db.withSchema(VIEWS_SCHEMA).updateTable('calls').set({ status: 418 }).execute();
+    await damage.close();
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await page.getByRole('heading', { name: /^\d+ rows? of \d+ differ/ }).waitFor();
+    const row = page.getByTestId('difference').first();
+    expect(await row.innerText()).toMatch(/calls.*call_id.*changed.*status: 418.*200/s);
+    await page.getByRole('button', { name: 'Fold anew' }).click();
+    await page.getByRole('button', { name: 'Yes, fold anew' }).click();
+    await page.getByRole('heading', { name: /^The views were folded anew from \d+ events/ }).waitFor();
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await page.getByRole('heading', { name: /^Every row is what the log gives/ }).waitFor();
   });
 
   it('makes a key that is shown once, and revokes it when that is confirmed', async () => {

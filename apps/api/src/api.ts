@@ -50,6 +50,8 @@ import { Upkeep } from './upkeep/upkeep.js';
 import { AccessLog } from './recorder/access-log.js';
 import { Recorder } from './recorder/recorder.js';
 import { ServingFacts } from './recorder/serving-facts.js';
+import { replayProcesses } from './replay/replay-process.js';
+import { Replays } from './replay/replays.js';
 import { WhatIfs } from './what-if/what-ifs.js';
 
 const CALLS_DEADLINE_MS = 10_000;
@@ -191,7 +193,9 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const operator = new OperatorBook(log);
   new OperatorLoads({ book: operator, fleet, admission, log, logger, now });
   const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
-  const whatIfs = new WhatIfs({ eventstoreUrl: config.eventstoreUrl, now });
+  const { eventstoreUrl, databaseUrl } = config;
+  const whatIfs = new WhatIfs({ eventstoreUrl, now });
+  const replays = new Replays({ start: replayProcesses({ eventstoreUrl, databaseUrl }), now });
   const management = new Management({
     access: door,
     fleet,
@@ -202,6 +206,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     hub: live.hub,
     decider,
     whatIfs,
+    replays,
     lineToken: agentLineToken(config.home),
     config,
     logger,
@@ -246,6 +251,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       verdicts.stop();
       await operator.stop();
       await whatIfs.stop();
+      replays.stop();
       sessions.close();
       await live.stop();
       await management.close();

@@ -16,6 +16,7 @@ import type { Decider } from './admission/decider.js';
 import type { LiveHub } from './live/socket/live-hub.js';
 import type { OperatorBook } from './operator/operator-book.js';
 import type { Fleet } from './fleet/fleet.js';
+import type { Replays } from './replay/replays.js';
 import type { WhatIfs } from './what-if/what-ifs.js';
 import type { AgentSessions } from './agents/sessions.js';
 
@@ -29,6 +30,7 @@ export interface NestParts {
   readonly hub: LiveHub;
   readonly decider: Pick<Decider, 'inputFor'>;
   readonly whatIfs: WhatIfs;
+  readonly replays: Replays;
   readonly lineToken: string;
   readonly config: ProcessConfig;
   readonly logger: Logger;
@@ -66,6 +68,7 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
       hub: parts.hub,
       inputFor: (worker, model) => parts.decider.inputFor(worker, model),
       whatIfs: parts.whatIfs,
+      replays: parts.replays,
       operator: {
         book: parts.operator,
         isConnected: (worker) => sessions.isConnected(worker),

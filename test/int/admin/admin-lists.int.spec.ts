@@ -3,6 +3,7 @@ import { Logger } from '@nestjs/common';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { NestFactory } from '@nestjs/core';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { berthError } from '#domain/errors.js';
 import type { EventLog } from '#events/event-log.js';
@@ -15,8 +16,11 @@ import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-pol
 import { viewsPosition } from '../../../apps/api/src/admin/commands/wait.interceptor.js';
 import { Fleet } from '../../../apps/api/src/fleet/fleet.js';
 import { LiveHub } from '../../../apps/api/src/live/socket/live-hub.js';
+import { MOST_DIFFERENCES, Replays } from '../../../apps/api/src/replay/replays.js';
+import type { ReplayListener } from '../../../apps/api/src/replay/replay-process.js';
 import { WhatIfs } from '../../../apps/api/src/what-if/what-ifs.js';
 import { OperatorBook } from '../../../apps/api/src/operator/operator-book.js';
+import { takeTurn } from '../../../apps/projector/src/replay/beside.js';
 import { Projector } from '../../../apps/projector/src/run/projector.js';
 import type { Drawn } from '../../../apps/projector/src/testing/random-log.js';
 import { startPostgres, type TestPostgres } from '../../support/postgres.js';
@@ -49,6 +53,19 @@ describe('the management lists', () => {
       body: (await response.json()) as Answer['body'],
     };
   };
+  const post = async (path: string, body: object): Promise<Answer> => {
+    const response = await fetch(`${address}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (await response.json()) as Answer['body'],
+    };
+  };
+  let replay: ReplayListener | undefined;
   let clock = 0;
   let serial = 0;
   const write = async (...written: readonly Pick<Drawn, 'stream' | 'event'>[]) => {
@@ -103,6 +120,10 @@ describe('the management lists', () => {
       inputFor: () => Promise.reject(new Error('no decision is asked for here')),
       operator: { book: new OperatorBook(log), isConnected: () => false, waitingFor: () => 0 },
       whatIfs: new WhatIfs({ eventstoreUrl: '', now: Date.now }),
+      replays: new Replays({
+        start: (_mode, listener) => ((replay = listener), { stop: () => undefined }),
+        now: Date.now,
+      }),
       waitMostMs: 300,
       log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
     });
@@ -463,6 +484,41 @@ describe('the management lists', () => {
     const waiting = get(`/admin/telemetry/state?since=${now}&seconds=30`);
     await write(on(worker, 'ForeignUseChanged', { bytes: 5 * 134_217_728 }));
     expect((await waiting).body).toMatchObject({ changed: true });
+  });
+
+  it('replay one at a time, and tell how far it is and what differs, row by row', async () => {
+    const { body: begun, status } = await post('/admin/replay', {});
+    expect([status, begun['mode'], begun['state']]).toEqual([202, 'verify', 'running']);
+    const one = async () => (await get(`/admin/replay/${String(begun['id'])}`)).body;
+    const progress = { events: 4000, share: 0.4, perSecond: 8000, leftSeconds: 0.8 };
+    replay?.onLine({ step: 'fold', ...progress });
+    replay?.onLine({ progress });
+    expect(await one()).toMatchObject({ step: 'fold', progress, differencesFound: 0 });
+    const again = await post('/admin/replay', { mode: 'rebuild' });
+    expect([again.status, again.body['code']]).toEqual([409, 'conflict']);
+    expect(again.body['detail']).toContain(String(begun['id']));
+    const difference = { table: 'calls', key: { call_id: 'c' }, kind: 'missing' } as const;
+    for (let n = 0; n < MOST_DIFFERENCES + 1; n += 1) replay?.onLine({ difference });
+    replay?.onLine({
+      verified: { events: 9000, rows: 700, differences: MOST_DIFFERENCES + 1, position: '7' },
+    });
+    replay?.onEnd(undefined);
+    const ended = await one();
+    expect(ended).toMatchObject({ state: 'done', rows: 700, position: '7', differencesFound: 501 });
+    expect(ended['differences']).toHaveLength(MOST_DIFFERENCES);
+    expect(ended['step']).toBeUndefined();
+    expect((await get('/admin/replay')).body.items?.[0]).not.toHaveProperty('differences');
+    expect((await post('/admin/replay', { mode: 'guess' })).body).toMatchObject({
+      status: 400,
+      param: 'mode',
+    });
+    expect((await get('/admin/replay/nothing')).status).toBe(404);
+    // A command line, or another api, that holds the turn.
+    await views.connection().execute(async (held) => {
+      await takeTurn(held, 'views');
+      expect((await post('/admin/replay', {})).body).toMatchObject({ status: 409, code: 'conflict' });
+      await sql`select pg_advisory_unlock_all()`.execute(held);
+    });
   });
 
   it('say that the views are away, and answer again when they are back', async () => {

@@ -4,6 +4,7 @@ import type { EventLog } from '#events/event-log.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { Fleet } from '../fleet/fleet.js';
 import type { LiveHub } from '../live/socket/live-hub.js';
+import { Replays } from '../replay/replays.js';
 import { WhatIfs } from '../what-if/what-ifs.js';
 import { ACCESS_POLICY, type AccessPolicy } from './access/access-policy.js';
 import { AdminGuard } from './access/admin.guard.js';
@@ -44,6 +45,8 @@ import { OPERATOR_PORTS, type OperatorPorts } from './operator/operator-ports.js
 import { OperatorRepository } from './operator/operator.repository.js';
 import { OperatorService } from './operator/operator.service.js';
 import { PROBLEM_LOG, ProblemFilter, type ProblemLog } from './problem/problem.filter.js';
+import { ReplayController } from './replay/replay.controller.js';
+import { ReplayRepository } from './replay/replay.repository.js';
 import { ResidentsController } from './residents/residents.controller.js';
 import { ResidentsRepository } from './residents/residents.repository.js';
 import { SettingsController } from './settings/settings.controller.js';
@@ -65,6 +68,7 @@ export interface AdminParts {
   readonly inputFor: InputFor;
   readonly operator: OperatorPorts;
   readonly whatIfs: WhatIfs;
+  readonly replays: Replays;
   /** How long a read with `?wait=` waits for the views at most. */
   readonly waitMostMs?: number;
 }
@@ -83,6 +87,7 @@ const repositories = [
   ModelsRepository,
   OperatorRepository,
   PullsRepository,
+  ReplayRepository,
   ResidentsRepository,
   StorageRepository,
   UsageRepository,
@@ -104,6 +109,7 @@ export const ADMIN_CONTROLLERS = [
   OperatorController,
   EvictController,
   PullsController,
+  ReplayController,
   ResidentsController,
   SettingsController,
   StorageController,
@@ -132,6 +138,7 @@ export class AdminModule {
       { provide: LIVE_HUB, useValue: parts.hub },
       { provide: INPUT_FOR, useValue: parts.inputFor },
       { provide: WhatIfs, useValue: parts.whatIfs },
+      { provide: Replays, useValue: parts.replays },
       CommandLog,
       PullsService,
       TelemetryService,

@@ -7,6 +7,7 @@ import Missing from './missing.svelte';
 import Models from './models.svelte';
 import Overview from './overview.svelte';
 import Playground from './playground.svelte';
+import Replay from './replay.svelte';
 import Settings from './settings.svelte';
 import Timeline from './timeline.svelte';
 import WhatIf from './what-if.svelte';
@@ -29,6 +30,7 @@ export const PAGES: readonly Page[] = [
   { name: 'keys', title: 'Keys', component: Keys },
   { name: 'settings', title: 'Settings', component: Settings },
   { name: 'what-if', title: 'What if', component: WhatIf },
+  { name: 'replay', title: 'Replay', component: Replay },
 ];
 const MISSING: Page = { name: 'missing', title: 'No such page', component: Missing };
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { openSession, type ViewsDb, type ViewsSession } from '#schema/connect.js';
 import { migrate } from '#schema/migrate.js';
+import { replayLock } from '#schema/replay-lock.js';
 
 /** Schemas that a replay may leave behind when it is killed: never read by anybody, removed by whoever comes next. */
 export const besideOf = (live: string) =>
@@ -11,15 +12,13 @@ export class ReplayRuns extends Error {
   override readonly name = 'ReplayRuns';
 }
 
-const lockName = (live: string): string => `berth replay ${live}`;
-
 /**
  * Takes the replay's turn for as long as the session lives, so that a killed replay gives it up with its connection.
  * @throws ReplayRuns when another one has it.
  */
 export async function takeTurn(db: ViewsDb, live: string): Promise<void> {
   const { rows } = await sql<{ locked: boolean }>`
-    select pg_try_advisory_lock(hashtextextended(${lockName(live)}, 0)) as locked`.execute(db);
+    select pg_try_advisory_lock(hashtextextended(${replayLock(live)}, 0)) as locked`.execute(db);
   if (rows[0]?.locked !== true)
     throw new ReplayRuns('Another replay of these views runs. Wait for its end, or stop it, and try again.');
 }
@@ -36,7 +35,7 @@ export async function clearLeftovers(db: ViewsDb, live: string): Promise<readonl
   const { rows } = await sql<{ name: string }>`
     select nspname as name from pg_namespace where nspname = any(${names}::text[])`.execute(db);
   if (rows.length === 0) return [];
-  const name = lockName(live);
+  const name = replayLock(live);
   const lock = await sql<{ locked: boolean }>`
     select pg_try_advisory_lock(hashtextextended(${name}, 0)) as locked`.execute(db);
   if (lock.rows[0]?.locked !== true) return [];

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
+import type { ReplayDifference } from '#domain/wire/index.js';
 import { TABLES } from '#schema/db.types.js';
 import type { ViewsDb } from '#schema/connect.js';
 import type { ViewTable } from '../rows/row-set.js';
@@ -11,14 +12,8 @@ export interface Side {
   readonly schema: string;
 }
 
-export interface Difference {
+export interface Difference extends ReplayDifference {
   readonly table: ViewTable;
-  /** By the table's key columns. */
-  readonly key: Readonly<Record<string, unknown>>;
-  /** `missing`: the log gives the row and the live views lack it; `surplus`: the other way round. */
-  readonly kind: 'missing' | 'surplus' | 'changed';
-  /** The columns that differ, of a changed row. */
-  readonly columns?: readonly { readonly column: string; readonly live: unknown; readonly folded: unknown }[];
 }
 
 const FETCH_ROWS = 2000;

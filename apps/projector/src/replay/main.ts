@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BerthFailure } from '#domain/errors.js';
 import { formatSeconds } from '#domain/units.js';
+import type { ReplayLine } from '#domain/wire/index.js';
 import { openEventLog } from '#events/connect.js';
 import { isUnreachable, VIEWS_SCHEMA } from '#schema/connect.js';
 import { deriveFacts } from './facts.js';
 import { factsText } from './facts-text.js';
-import { progressBar, progressLines } from './progress.js';
+import { progressBar, progressLines, progressObjects } from './progress.js';
 import { rebuild, type ReplayOptions } from './rebuild.js';
 import { differencePrinter } from './report.js';
 import { verify } from './verify.js';
@@ -17,6 +18,7 @@ import { verify } from './verify.js';
  * differs, or it did not work.
  */
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
+const sayObject = (line: ReplayLine): void => say(JSON.stringify(line));
 
 async function run(): Promise<number> {
   const { values } = parseArgs({
@@ -31,10 +33,11 @@ async function run(): Promise<number> {
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => stopping.abort(new Error('It was stopped; the live views are as they were.')));
-  const bar =
-    !json && process.stderr.isTTY
+  const bar = json
+    ? progressObjects(sayObject)
+    : process.stderr.isTTY
       ? progressBar()
-      : progressLines(json, json ? say : (line) => void process.stderr.write(`${line}\n`));
+      : progressLines((line) => void process.stderr.write(`${line}\n`));
   const begun = performance.now();
   const took = () => formatSeconds((performance.now() - begun) / 1000);
   try {
@@ -63,8 +66,7 @@ async function run(): Promise<number> {
       const found = await verify(options, differencePrinter(json, say));
       bar.end();
       const { events, rows, differences, position } = found;
-      if (json)
-        say(JSON.stringify({ verified: { events, rows, differences, position: String(position.commit) } }));
+      if (json) sayObject({ verified: { events, rows, differences, position: String(position.commit) } });
       else
         say(
           differences === 0
@@ -75,7 +77,7 @@ async function run(): Promise<number> {
     }
     const { events, setAside, position } = await rebuild(options);
     bar.end();
-    if (json) say(JSON.stringify({ replayed: { events, setAside, position: String(position.commit) } }));
+    if (json) sayObject({ replayed: { events, setAside, position: String(position.commit) } });
     else {
       say(`The views were folded anew from ${events.toLocaleString('en')} events (${took()}).`);
       if (setAside > 0) say(`${setAside} events fit no view; they are kept in set_aside_events.`);

@@ -1,15 +1,17 @@
 import cliProgress from 'cli-progress';
 import { formatSeconds } from '#domain/units.js';
 import type { LogPosition } from '#domain/events/index.js';
+import type { ReplayLine, ReplayProgress, ReplayStep } from '#domain/wire/index.js';
 
 export interface ProgressLine {
-  step(name: string, end: LogPosition): void;
+  step(name: ReplayStep, end: LogPosition): void;
   /** Events that were folded, and up to where. */
   fold(events: number, position: LogPosition): void;
   end(): void;
 }
 
 const SAY_EVERY_MS = 2000;
+const OBJECT_EVERY_MS = 500;
 
 /** How much of the log lies behind a position. Positions grow with the bytes before them on every server. */
 function share(position: LogPosition, end: LogPosition): number {
@@ -78,31 +80,48 @@ export function progressBar(): ProgressLine {
   };
 }
 
-/** Plain lines for a pipe, now and then; or objects for a program. */
-export function progressLines(json: boolean, say: (line: string) => void): ProgressLine {
-  const pace = new Pace();
-  let end: LogPosition | undefined;
-  let saidAt = performance.now();
-  const state = () => ({
+/** Plain lines for a pipe, now and then. */
+export function progressLines(say: (line: string) => void): ProgressLine {
+  return nowAndThen(SAY_EVERY_MS, say, (pace) =>
+    say(
+      `${(pace.share * 100).toFixed(1)} %, ${pace.events.toLocaleString('en')} events, ${pace.perSecond.toLocaleString('en')}/s, ${left(pace)}`,
+    ),
+  );
+}
+
+/** Objects for a program; one that shows them to a person wants them more often. */
+export function progressObjects(say: (line: ReplayLine) => void): ProgressLine {
+  const state = (pace: Pace): ReplayProgress => ({
     events: pace.events,
     share: pace.share,
     perSecond: pace.perSecond,
     ...(pace.leftSeconds === undefined ? {} : { leftSeconds: Math.round(pace.leftSeconds * 10) / 10 }),
   });
+  return nowAndThen(
+    OBJECT_EVERY_MS,
+    (step, pace) => say({ step, ...state(pace) }),
+    (pace) => say({ progress: state(pace) }),
+  );
+}
+
+function nowAndThen(
+  everyMs: number,
+  onStep: (step: ReplayStep, pace: Pace) => void,
+  onPace: (pace: Pace) => void,
+): ProgressLine {
+  const pace = new Pace();
+  let end: LogPosition | undefined;
+  let saidAt = performance.now();
   return {
     step: (name, through) => {
       end = through;
-      say(json ? JSON.stringify({ step: name, ...state() }) : name);
+      onStep(name, pace);
     },
     fold: (events, position) => {
       pace.add(events, end ? share(position, end) : 0);
-      if (performance.now() - saidAt < SAY_EVERY_MS) return;
+      if (performance.now() - saidAt < everyMs) return;
       saidAt = performance.now();
-      say(
-        json
-          ? JSON.stringify({ progress: state() })
-          : `${(pace.share * 100).toFixed(1)} %, ${pace.events.toLocaleString('en')} events, ${pace.perSecond.toLocaleString('en')}/s, ${left(pace)}`,
-      );
+      onPace(pace);
     },
     end: () => undefined,
   };

@@ -1,3 +1,4 @@
+import type { ReplayLine } from '#domain/wire/index.js';
 import type { Difference } from './compare.js';
 
 const SHOWN = 100;
@@ -25,7 +26,7 @@ export function differenceText({ table, key, kind, columns }: Difference): strin
 export function differencePrinter(json: boolean, say: (line: string) => void): (d: Difference) => void {
   let said = 0;
   return (difference) => {
-    if (json) say(JSON.stringify({ difference }));
+    if (json) say(JSON.stringify({ difference } satisfies ReplayLine));
     else if (said < SHOWN) say(differenceText(difference));
     else if (said === SHOWN) say('More are counted and not shown; --json gives every one.');
     said += 1;

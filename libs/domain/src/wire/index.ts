@@ -5,5 +5,6 @@
 export type * from './live.js';
 export type * from './operator.js';
 export type * from './rows.js';
+export type * from './replay.js';
 export type * from './reports.js';
 export type * from './what-if.js';

@@ -54,6 +54,12 @@ export const ROUTES: Readonly<Record<string, RouteDescription>> = {
   'POST /admin/pulls': one('Fetch a model onto a worker', 'PullItem with WireWritten'),
   'GET /admin/pulls/{id}': one('One transfer', 'PullItem'),
   'GET /admin/queue': list('Calls that wait now, in their order, and why', 'QueueItem'),
+  'GET /admin/replay': list('The last replays of this api, newest first, without differences', 'ReplayItem'),
+  'POST /admin/replay': one(
+    'Fold the log again beside the views: verify them row by row, or rebuild them',
+    'ReplayItem',
+  ),
+  'GET /admin/replay/{id}': one('One replay: progress, rate, differences', 'ReplayItem'),
   'GET /admin/residents': list('What is loaded, newest first', 'ResidentItem'),
   'GET /admin/residents/{id}': one('One resident', 'ResidentItem'),
   'POST /admin/residents/{id}/evict': one('Unload a resident once its calls have ended', 'OperatorAccepted'),
