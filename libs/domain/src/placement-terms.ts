@@ -1,3 +1,4 @@
+import type { EngineExtras } from './engine-arguments.js';
 import type { DeviceId } from './ids.js';
 
 /** The words of placement that events carry and that every process shares. */
@@ -20,7 +21,7 @@ export type EngineKind = (typeof ENGINE_KINDS)[number];
 export type ContextAsk = 'auto' | number | { readonly min: number; readonly max: number };
 
 /** What the caller and the settings asked. Reuse of a resident looks at this, never at the rung. */
-export interface Ask {
+export interface Ask extends EngineExtras {
   readonly context: ContextAsk;
   readonly kvType: KvType;
   /** Serve slots of the engine. */
@@ -33,7 +34,7 @@ export interface Ask {
 }
 
 /** The ask plus what the chosen rung derived: everything that an engine is started with. Nothing is left to the engine. */
-export interface Contract {
+export interface Contract extends EngineExtras {
   readonly kind: ModelKind;
   readonly engine: { readonly kind: EngineKind; readonly build: string };
   readonly rung: Rung;

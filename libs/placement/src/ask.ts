@@ -1,3 +1,4 @@
+import { sameExtras } from '#domain/engine-arguments.js';
 import type { Artifact } from '#domain/events/catalog-events.js';
 import { type Ask, type ContextAsk, RUNGS } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
@@ -26,6 +27,8 @@ export function askOf(
     ...(options.artifact === undefined ? {} : { artifact: options.artifact }),
     ...(settings.gpuLayers === undefined || options.fit ? {} : { gpuLayers: settings.gpuLayers }),
     ...(settings.cpuMoeLayers === undefined || options.fit ? {} : { cpuMoeLayers: settings.cpuMoeLayers }),
+    ...(settings.engineArgs ? { engineArgs: settings.engineArgs } : {}),
+    ...(settings.engineEnv ? { engineEnv: settings.engineEnv } : {}),
   };
 }
 
@@ -84,6 +87,7 @@ export function whyNotReusable(resident: Resident, question: ReuseQuestion): str
     return `it has ${contract.gpuLayers} GPU layers, pinned are ${ask.gpuLayers}`;
   if (ask.cpuMoeLayers !== undefined && ask.cpuMoeLayers !== contract.cpuMoeLayers)
     return `it keeps ${contract.cpuMoeLayers} expert layers in RAM, pinned are ${ask.cpuMoeLayers}`;
+  if (!sameExtras(ask, contract)) return 'its engine has other arguments or variables';
   const asked = typeof ask.context === 'number' ? ask.context : ask.context === 'auto' ? 0 : ask.context.min;
   const needed = Math.max(
     asked,

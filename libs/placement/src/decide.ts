@@ -7,7 +7,7 @@ import { compareText, residentsOfModel } from './charges.js';
 import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { evaluate } from './evaluate.js';
-import { ladderOf, type NotOffered, type Pins, type Shape } from './ladder.js';
+import { extrasOf, ladderOf, type NotOffered, type Pins, type Shape } from './ladder.js';
 import { clip, consideredOf, shapeOf, type Verdict } from './plan.js';
 import { isOverdue, waitedSeconds } from './queue.js';
 import { type Admitted, bestOf } from './rank.js';
@@ -107,6 +107,7 @@ function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
     together: mostReachFirst(snapshot, accelerators, withBusy ? snapshot.withBusy : snapshot.idle),
     ...(allowedRungs ? { allowedRungs } : {}),
     ...(pins ? { pins } : {}),
+    ...extrasOf(input.ask),
   });
   const verdicts: Verdict[] = [];
   const notOffered: NotOffered[] = [];

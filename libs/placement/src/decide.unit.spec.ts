@@ -5,6 +5,7 @@ import { planKey } from '#domain/worker/evolve.js';
 import { MIB } from '#domain/units.js';
 import { decide } from './decide.js';
 import { defaultSettings } from './setting-levels.js';
+import { POLICY_VERSION } from './working.js';
 import {
   artifact,
   ask,
@@ -610,7 +611,7 @@ describe('the record', () => {
       ],
       now: '2026-01-02T03:04:05.000Z',
       validUntil: '2026-01-02T03:14:05.000Z',
-      policy: { goal: 'quality', order: 'loss', version: 5 },
+      policy: { goal: 'quality', order: 'loss', version: POLICY_VERSION },
       residentId: residentId('resident-1'),
     });
   });

@@ -1,3 +1,4 @@
+import { isEngineArgs, isEngineEnv, whyNoEngineTakes } from '#domain/engine-arguments.js';
 import { KV_TYPES, RUNGS } from '#domain/placement-terms.js';
 import type { SettingsState } from '#domain/settings/settings.js';
 import { memo } from './memo.js';
@@ -13,6 +14,8 @@ export interface Knob {
   readonly levels: readonly Exclude<SettingLevel, 'call'>[];
   /** Who may set it for one call; absent: nobody. */
   readonly call?: 'use' | 'admin';
+  /** Why a value that has the form is not taken, as a sentence. */
+  readonly whyNot?: (value: unknown) => string | undefined;
 }
 
 const number = (value: unknown): boolean => typeof value === 'number' && Number.isFinite(value) && value >= 0;
@@ -87,6 +90,18 @@ export const KNOBS: Readonly<Record<keyof EffectiveSettings, Knob>> = {
   },
   cpuFloorCores: { check: whole, must: 'a whole number of cores', levels: ANY },
   cpuPriority: { check: whole, must: 'a whole number of cores', levels: ['pair'] },
+  engineArgs: {
+    check: isEngineArgs,
+    must: 'a list of arguments, as in ["--rope-scaling", "yarn"]',
+    levels: ['pair'],
+    whyNot: (value) => (isEngineArgs(value) ? whyNoEngineTakes({ engineArgs: value }) : undefined),
+  },
+  engineEnv: {
+    check: isEngineEnv,
+    must: 'variables with a text each, or with {"secret": "name"} for an entry of the file of secrets',
+    levels: ['pair'],
+    whyNot: (value) => (isEngineEnv(value) ? whyNoEngineTakes({ engineEnv: value }) : undefined),
+  },
   evictionOrder: {
     check: oneOf(EVICTION_ORDERS),
     must: `one of ${EVICTION_ORDERS.join(', ')}`,
@@ -106,7 +121,9 @@ export function whyNotSettable(name: string, value: unknown, level: SettingLevel
     const where = [...knob.levels, ...(knob.call ? ['call'] : [])].join(', ');
     return `"${name}" cannot be set for a ${level}; it can for: ${where}.`;
   }
-  return knob.check(value) ? undefined : `"${name}" must be ${knob.must}.`;
+  if (!knob.check(value)) return `"${name}" must be ${knob.must}.`;
+  const why = knob.whyNot?.(value);
+  return why === undefined ? undefined : `"${name}": ${why}.`;
 }
 
 const patches = memo((_: SettingsState) => new Map<SettingLevel, SettingsPatch>());

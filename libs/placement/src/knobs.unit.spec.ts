@@ -35,6 +35,8 @@ const TABLE: readonly (readonly [
   ['cpuCores', 'pair', undefined, [0, 2], []],
   ['cpuFloorCores', ANY, undefined, 2, 0.5],
   ['cpuPriority', 'pair', undefined, 2, -2],
+  ['engineArgs', 'pair', undefined, ['--rope-scaling', 'yarn'], []],
+  ['engineEnv', 'pair', undefined, { GGML_CUDA_FORCE_MMQ: '1', HF_TOKEN: { secret: 'hub' } }, { A: 1 }],
 ];
 
 describe('the table of knobs', () => {

@@ -1,4 +1,5 @@
 import type { Artifact, Attachment, FoundModel } from '#domain/events/catalog-events.js';
+import { type EngineExtras, whyExtrasRefused } from '#domain/engine-arguments.js';
 import type { EngineOnWorker } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
 import { type ModelKind, type Rung, RUNGS, sameList } from '#domain/placement-terms.js';
@@ -87,6 +88,25 @@ function firstAble(engines: readonly EngineOnWorker[], question: EngineQuestion)
   return { ok: false, reason: `no engine of this worker can do it: ${have}` };
 }
 
+/** Engines that take what the settings pass on to them; the list itself when they pass on nothing. */
+export function enginesTaking(
+  engines: readonly EngineOnWorker[],
+  extras: EngineExtras,
+): readonly EngineOnWorker[] {
+  if (!extras.engineArgs && !extras.engineEnv) return engines;
+  return engines.filter(({ kind }) => whyExtrasRefused(kind, extras) === undefined);
+}
+
+/** Why none of them does, when there is one at all. */
+const whyNoneTakes = (engines: readonly EngineOnWorker[], extras: EngineExtras): string =>
+  engines.map(({ kind }) => whyExtrasRefused(kind, extras) ?? '').join('; ');
+
+/** Of an ask, as the ladder is asked with it. */
+export const extrasOf = ({ engineArgs, engineEnv }: EngineExtras): { readonly extras?: EngineExtras } =>
+  engineArgs || engineEnv
+    ? { extras: { ...(engineArgs ? { engineArgs } : {}), ...(engineEnv ? { engineEnv } : {}) } }
+    : {};
+
 export interface LadderQuestion {
   /** Best first. */
   readonly approved: readonly Artifact[];
@@ -98,6 +118,8 @@ export interface LadderQuestion {
   readonly together?: readonly DeviceId[];
   readonly allowedRungs?: readonly Rung[];
   readonly pins?: Pins;
+  /** What the engine is given beside the plan. */
+  readonly extras?: EngineExtras;
 }
 
 /** Every rung of every approved artifact, in the ladder's order, as shapes to try or with the reason why not. */
@@ -124,6 +146,8 @@ const isSameQuestion = (a: LadderQuestion, b: LadderQuestion): boolean =>
   a.engines === b.engines &&
   !a.pins &&
   !b.pins &&
+  !a.extras &&
+  !b.extras &&
   sameList(a.allowedRungs, b.allowedRungs) &&
   sameList(a.accelerators, b.accelerators) &&
   sameList(a.together ?? a.accelerators, b.together ?? b.accelerators);
@@ -223,7 +247,14 @@ class ArtifactLadder {
     q = this.q,
     pins?: Pins,
   ): Step {
-    const { kind, engines } = this.question;
+    const { kind, engines: all, extras = {} } = this.question;
+    const engines = enginesTaking(all, extras);
+    if (engines.length === 0 && all.length > 0)
+      return this.no(
+        rung,
+        whyNoneTakes(all, extras),
+        rung === 'ram-only' ? 'incompatible_engine' : undefined,
+      );
     const split = rung === 'moe' || devices.length > 1 || (pins?.cpuMoeLayers ?? 0) > 0;
     const chosen = engineFor(engines, { kind, gpu: devices.length > 0, split });
     if (!chosen.ok)

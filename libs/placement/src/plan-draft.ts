@@ -202,6 +202,8 @@ class DraftedPlan implements Plan {
       threads,
       ...(cores ? { cores } : {}),
       devices,
+      ...(ask.engineArgs ? { engineArgs: ask.engineArgs } : {}),
+      ...(ask.engineEnv ? { engineEnv: ask.engineEnv } : {}),
     };
   }
 }

@@ -1,3 +1,4 @@
+import type { EngineExtras } from '#domain/engine-arguments.js';
 import type { Ask, ContextAsk, KvType, Rung } from '#domain/placement-terms.js';
 
 export const GOALS = ['quality', 'fast', 'resident'] as const;
@@ -8,7 +9,7 @@ export const QUEUE_ORDERS = ['eta', 'fifo', 'smart'] as const;
 export type QueueOrder = (typeof QUEUE_ORDERS)[number];
 
 /** Every knob with its value, after all levels were laid over one another. Seconds, bytes and counts as named. */
-export interface EffectiveSettings {
+export interface EffectiveSettings extends EngineExtras {
   readonly goal: Goal;
   readonly allowedRungs: readonly Rung[];
   readonly alternatives?: readonly string[];

@@ -3,7 +3,7 @@ import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { AUTO_TOKENS, type ContextState, contextTicks, feasibleContexts } from './context.js';
 import type { PlacementInput } from './contract.js';
 import { evaluate } from './evaluate.js';
-import { ladderOf, type NotOffered, offloadOrderOf, type Shape } from './ladder.js';
+import { extrasOf, ladderOf, type NotOffered, offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
 import { devicesOf, type Plan, reasonOf, type Verdict } from './plan.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
@@ -59,6 +59,7 @@ export function shortVerdict(input: PlacementInput): ShortVerdict {
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators: snapshot.accelerators,
+    ...extrasOf(input.ask),
   });
   let best: ShortVerdict | undefined;
   for (const step of steps) {
@@ -90,6 +91,7 @@ function underKvType(input: PlacementInput): readonly PairVerdict[] {
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators: snapshot.accelerators,
+    ...extrasOf(input.ask),
   });
   const seen = new Set<string>();
   return steps.flatMap((step): readonly PairVerdict[] => {

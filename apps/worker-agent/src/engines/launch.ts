@@ -9,6 +9,7 @@ import { endGroup, EngineProcess } from './engine-process.js';
 import { identitiesOf } from './file-identity.js';
 import { spawnFailure } from './load-failure.js';
 import type { Timing } from './readiness.js';
+import { engineVariables, secretsFile } from './engine-extras.js';
 import { engineEnvironment, isExecutable, spawnEngine } from './spawn.js';
 
 export interface LaunchOptions {
@@ -33,6 +34,13 @@ export async function launchEngine(options: LaunchOptions): Promise<EngineProces
     const message = `The engine's program ${options.command} is not there, or cannot be executed. Restart the agent once it is mended.`;
     throw new LoadFailure('incompatible-engine', message, '');
   }
+  let variables: Readonly<Record<string, string>>;
+  try {
+    variables = engineVariables(plan.contract, options.kind, secretsFile(folder.path));
+  } catch (error) {
+    folder.remove(plan.residentId);
+    throw error;
+  }
   // Before the engine opens them: what is put in their place afterwards is another file.
   const loadedFiles = identitiesOf(plan.files);
   const startedAt = new Date().toISOString();
@@ -40,6 +48,7 @@ export async function launchEngine(options: LaunchOptions): Promise<EngineProces
     command: options.command,
     arguments: options.arguments,
     env: engineEnvironment(process.env, {
+      ...variables,
       ...options.secrets,
       [ENGINE_MARK]: engineMark(folder.path, plan.residentId),
     }),

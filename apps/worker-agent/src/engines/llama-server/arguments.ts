@@ -1,4 +1,5 @@
 import type { Contract } from '#domain/placement-terms.js';
+import { LoadFailure } from '../../ports.js';
 import type { KnownFlags } from './help.js';
 
 /** A binary that does not list one of these cannot be told what a plan says. */
@@ -38,6 +39,12 @@ class Arguments {
   }
 }
 
+/** The server divides layers in proportion, the output counting as one more on the last device. */
+function tensorSplit(blocksByDevice: readonly number[], gpuLayers: number): readonly number[] {
+  const output = gpuLayers - blocksByDevice.reduce((sum, blocks) => sum + blocks, 0);
+  return blocksByDevice.map((blocks, i) => (i === blocksByDevice.length - 1 ? blocks + output : blocks));
+}
+
 /** What decides the memory: the same for the server and for its oracle. */
 function sizingArguments(args: Arguments, flags: KnownFlags, modelPath: string, contract: Contract): void {
   const { contextTokens, slots, gpuLayers, cpuMoeLayers, kvType, microBatch, threads } = contract;
@@ -48,6 +55,10 @@ function sizingArguments(args: Arguments, flags: KnownFlags, modelPath: string, 
   args.add(['-no-kvu', '--no-kv-unified']);
   args.add(['-ngl', '--gpu-layers', '--n-gpu-layers'], gpuLayers);
   if (contract.devices.length === 0) args.add(['-dev', '--device'], 'none');
+  if (contract.blocksByDevice) {
+    args.add(['-sm', '--split-mode'], 'layer');
+    args.add(['-ts', '--tensor-split'], tensorSplit(contract.blocksByDevice, gpuLayers).join(','));
+  }
   if (cpuMoeLayers > 0) args.add(['-ncmoe', '--n-cpu-moe'], cpuMoeLayers);
   args.add(['-t', '--threads'], threads);
   args.add(['-tb', '--threads-batch'], threads);
@@ -87,6 +98,15 @@ export function serverArguments(
   if (contract.kind === 'embedding') args.add(['--embeddings', '--embedding']);
   if (contract.kind === 'rerank') args.add(['--reranking', '--rerank']);
   if (place.keyFile !== undefined) args.add(['--api-key-file'], place.keyFile);
+  const extra = contract.engineArgs ?? [];
+  const unknown = extra.find((word) => word.startsWith('--') && !flags.has(word));
+  if (unknown !== undefined)
+    throw new LoadFailure(
+      'incompatible-engine',
+      `This llama-server has no argument ${unknown}, which engineArgs sets.`,
+      '',
+    );
+  args.list.push(...extra);
   return args.list;
 }
 

@@ -101,6 +101,24 @@ describe('the arguments of llama-server', () => {
     expect(list).not.toContain('-dev');
   });
 
+  it('say how many blocks each of several accelerators has, the output with the last', () => {
+    const devices = [deviceId('GPU-1'), deviceId('GPU-2')];
+    const flags = parseHelp(`${PRESENT_HELP}\n-ts, --tensor-split N0,N1   fraction of the model`);
+    const list = serverArguments(
+      flags,
+      { ...contract, devices, gpuLayers: 21, blocksByDevice: [12, 8] },
+      place,
+    );
+    expect(after(list, '-ts')).toBe('12,9');
+  });
+
+  it('end with those that the settings of the pair pass on, when the binary has them', () => {
+    const flags = parseHelp(`${PRESENT_HELP}\n--rope-scaling {none,linear,yarn}   RoPE scaling`);
+    const extra = { ...contract, engineArgs: ['--rope-scaling', 'yarn'] };
+    expect(serverArguments(flags, extra, place).slice(-2)).toEqual(['--rope-scaling', 'yarn']);
+    expect(() => serverArguments(old, extra, place)).toThrow('has no argument --rope-scaling');
+  });
+
   it('hold no key', () => {
     expect(args.some((arg) => arg.includes('api-key'))).toBe(false);
   });
