@@ -1,5 +1,6 @@
 import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
 import { sameList } from '#domain/placement-terms.js';
+import { formatBytes } from '#domain/units.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { type BytesByDevice, type Charge, chargesOf, compareText } from './charges.js';
 import { lastOfWorker } from './memo.js';
@@ -118,7 +119,7 @@ export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
   const foreignBytes = shares ? 0 : worker.foreign.get(deviceId);
   if (!tier || foreignBytes === undefined) {
     const unknown = tier
-      ? `no reading yet of what other programs use of ${nameOf(deviceId)}`
+      ? notRead(worker, deviceId)
       : `the worker has not said how much ${nameOf(deviceId)} it has`;
     const nothing = { encroachmentBytes: 0, balanceBytes: 0, unknown };
     return { deviceId, residentsBytes, reservedBytes, limitTier: 'device', ...tier, ...nothing };
@@ -152,6 +153,17 @@ export function roomOf(worker: WorkerState, deviceId: DeviceId): Room {
     roomBytes: used.unknown ? 0 : Math.max(0, balance),
     balanceBytes: used.unknown ? Math.min(0, balance) : balance,
   };
+}
+
+/** Why nothing is known of a device's use, and what was, since when. */
+function notRead({ silent }: WorkerState, deviceId: DeviceId): string {
+  const last = silent.get(deviceId);
+  if (last === undefined) return `no reading yet of what other programs use of ${nameOf(deviceId)}`;
+  const used =
+    last.foreignBytes === undefined
+      ? ''
+      : `; other programs used ${formatBytes(last.foreignBytes)} of it then`;
+  return `its driver has not told what is used of ${nameOf(deviceId)} since ${last.since}${used}`;
 }
 
 interface Used {

@@ -36,6 +36,18 @@ describe('room', () => {
     expect(room.unknown).toMatch(/no reading yet/);
   });
 
+  it('is unknown again when the driver tells nothing any more, with what was known and since when', () => {
+    const since = '2026-01-02T03:04:05.000Z';
+    const silent = (foreignBytes?: number) =>
+      worker({
+        foreign: new Map(),
+        silent: new Map([[RAM, { since, ...(foreignBytes ? { foreignBytes } : {}) }]]),
+      });
+    expect(roomOf(silent(), RAM).unknown).toBe(`its driver has not told what is used of RAM since ${since}`);
+    expect(roomOf(silent(512 * MIB), RAM).unknown).toMatch(/; other programs used 512.0 MiB of it then$/);
+    expect(roomOf(silent(512 * MIB), RAM).roomBytes).toBeUndefined();
+  });
+
   it('refuses a setting above its parent tier, naming the tier', () => {
     const tiers = worker({ ramMax: 100 });
     expect(limitAboveParent(tiers, RAM, 'setting', 101)).toEqual({ tier: 'designation', bytes: 100 });

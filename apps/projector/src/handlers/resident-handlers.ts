@@ -42,6 +42,14 @@ const loadStarted: Handler<'LoadStarted'> = {
   },
 };
 
+const loadRestarted: Handler<'LoadRestarted'> = {
+  touches,
+  apply: (views, { event: { data } }) => {
+    if (views.residents.get(data.residentId)?.phase !== 'loading') return;
+    views.residents.patch([data.residentId], { port: data.port, pid: data.pid });
+  },
+};
+
 const memoryOf = (measured: MeasuredMemory) => ({
   context_tokens: measured.contextTokens,
   slots: measured.slots,
@@ -127,6 +135,11 @@ const adopted: Handler<'ResidentAdopted'> = {
     }),
 };
 
+const remeasured: Handler<'ResidentRemeasured'> = {
+  touches,
+  apply: (views, { event: { data } }) => live(views, data.residentId, memoryOf(data.measured)),
+};
+
 const grown: Handler<'ContextGrown'> = {
   touches,
   apply: (views, { event }) => live(views, event.data.residentId, { context_tokens: event.data.to }),
@@ -139,11 +152,13 @@ const repinned: Handler<'CoresRepinned'> = {
 
 export const residentHandlers = {
   LoadStarted: loadStarted,
+  LoadRestarted: loadRestarted,
   ResidentReady: ready,
   LoadFailed: loadFailed,
   ResidentCrashed: crashed,
   ResidentFoundGone: foundGone,
   ResidentAdopted: adopted,
+  ResidentRemeasured: remeasured,
   ContextGrown: grown,
   CoresRepinned: repinned,
 } satisfies Handlers;

@@ -141,7 +141,7 @@ const foreignUse: Handler<'ForeignUseChanged'> = {
     const at = recorded.metadata.at;
     const row =
       views.devices.get(streamId(recorded), deviceId) ?? newDevice(streamId(recorded), deviceId, at);
-    views.devices.put({ ...row, foreign_bytes: bytes, foreign_processes: processes, changed_at: at });
+    views.devices.put({ ...row, foreign_bytes: bytes ?? null, foreign_processes: processes, changed_at: at });
   },
 };
 

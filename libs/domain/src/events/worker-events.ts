@@ -246,8 +246,8 @@ export type WorkerEvent =
       'ForeignUseChanged',
       {
         readonly deviceId: DeviceId;
-        /** The upper edge of the 128 MiB step that the use lies in. */
-        readonly bytes: number;
+        /** The upper edge of the 128 MiB step that the use lies in; absent when the driver does not tell any more. */
+        readonly bytes?: number;
         readonly processes: readonly {
           readonly pid: number;
           readonly name: string;
@@ -311,6 +311,18 @@ export type WorkerEvent =
       }
     >
   | EventOf<
+      /** The process of a load gave way to another, before it served: the load goes on as one. */
+      'LoadRestarted',
+      {
+        readonly residentId: ResidentId;
+        readonly port: number;
+        readonly pid: number;
+        readonly pidStartTicks?: number;
+        /** Another program took the port of the process before. */
+        readonly cause: 'port-taken';
+      }
+    >
+  | EventOf<
       'ResidentReady',
       {
         readonly residentId: ResidentId;
@@ -352,6 +364,11 @@ export type WorkerEvent =
       }
     >
   | EventOf<'ResidentFoundGone', { readonly residentId: ResidentId; readonly pid: number }>
+  | EventOf<
+      /** What it holds beside what was told when it was ready: what its process takes, which a driver tells later. */
+      'ResidentRemeasured',
+      { readonly residentId: ResidentId; readonly measured: MeasuredMemory }
+    >
   | EventOf<
       'ContextGrown',
       { readonly residentId: ResidentId; readonly from: number; readonly to: number; readonly cause: string }

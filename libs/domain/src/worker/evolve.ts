@@ -1,7 +1,7 @@
 import { SEEN_IDS, type StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { PlacementDecidedData, WorkerEvent } from '../events/worker-events.js';
-import type { DecisionId, ResidentId, WorkerId } from '../ids.js';
+import type { DecisionId, DeviceId, ResidentId, WorkerId } from '../ids.js';
 import { classKey, placementClassOf } from '../placement-terms.js';
 import type { FailedPlan, OpenDecision, Resident, WorkerState } from './state.js';
 
@@ -17,6 +17,7 @@ export const initialWorker = (id: WorkerId): WorkerState => ({
   physicalCores: 0,
   limits: { designation: new Map(), setting: new Map() },
   foreign: new Map(),
+  silent: new Map(),
   lost: false,
   residents: new Map(),
   openDecisions: new Map(),
@@ -54,7 +55,7 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
       };
     }
     case 'ForeignUseChanged':
-      return { ...state, foreign: withEntry(state.foreign, event.data.deviceId, event.data.bytes) };
+      return foreignUse(state, event.data.deviceId, event.data.bytes, metadata.at);
     case 'WorkerLost':
       return { ...state, lost: true };
     case 'WorkerReturned':
@@ -165,6 +166,17 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
         ),
       };
     }
+    case 'LoadRestarted': {
+      const { residentId, port, pid, pidStartTicks } = event.data;
+      return {
+        ...state,
+        residents: change(state.residents, residentId, (r) => {
+          if (r.phase !== 'loading') return r;
+          const { pidStartTicks: _before, ...rest } = r;
+          return { ...rest, port, pid, ...(pidStartTicks === undefined ? {} : { pidStartTicks }) };
+        }),
+      };
+    }
     case 'ResidentReady': {
       const { residentId, measured } = event.data;
       const resident = state.residents.get(residentId);
@@ -206,6 +218,13 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
           return { ...r, pid, ...(measured === undefined || r.phase !== 'ready' ? {} : { measured }) };
         }),
       };
+    case 'ResidentRemeasured':
+      return {
+        ...state,
+        residents: change(state.residents, event.data.residentId, (r) =>
+          r.phase === 'ready' ? { ...r, measured: event.data.measured } : r,
+        ),
+      };
     case 'ContextGrown':
       return state;
     case 'CoresRepinned': {
@@ -216,6 +235,17 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
       };
     }
   }
+}
+
+/** @param bytes absent when it is not known any more: what was known last is kept beside, for whoever asks why. */
+function foreignUse(state: WorkerState, id: DeviceId, bytes: number | undefined, since: string): WorkerState {
+  const before = state.foreign.get(id);
+  const silent = { since, ...(before === undefined ? {} : { foreignBytes: before }) };
+  return {
+    ...state,
+    foreign: withEntry(state.foreign, id, bytes),
+    silent: withEntry(state.silent, id, bytes === undefined ? (state.silent.get(id) ?? silent) : undefined),
+  };
 }
 
 /** Key under which a plan's failures are remembered: model and placement class. */
@@ -288,7 +318,7 @@ function remember(seen: ReadonlySet<string>, id: string): ReadonlySet<string> {
 }
 
 export const workerFold = (id: WorkerId): StreamFold<WorkerState, WorkerEvent> => ({
-  version: 2,
+  version: 3,
   initial: () => initialWorker(id),
   evolve: evolveWorker,
 });

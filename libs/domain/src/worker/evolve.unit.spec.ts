@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkerEvent } from '../events/worker-events.js';
-import { decisionId, residentId, workerId } from '../ids.js';
+import { decisionId, deviceId, residentId, workerId } from '../ids.js';
 import { aDecision, aLoadFailed, aLoadStarted, aReady, LogOf } from '../testing/given.js';
 import { evolveWorker, initialWorker, planKey } from './evolve.js';
 import type { WorkerState } from './state.js';
@@ -24,6 +24,54 @@ describe('the fold of a worker', () => {
     expect(phases(fold(log))).toEqual({ a: 'ready' });
     expect(fold(log).openDecisions.size).toBe(0);
     expect(fold(log).revision).toBe(2);
+  });
+
+  it('knows a load by the process that has it now: its port may have been taken under the first', () => {
+    const restarted = {
+      type: 'LoadRestarted' as const,
+      data: {
+        residentId: residentId('r-a'),
+        port: 4712,
+        pid: 78,
+        pidStartTicks: 9,
+        cause: 'port-taken' as const,
+      },
+    };
+    const log = given().add({ type: 'PlacementDecided', data: aDecision('a') });
+    log.add({ type: 'LoadStarted', data: aLoadStarted('a') }).add(restarted);
+    expect(fold(log).residents.get(residentId('r-a'))).toMatchObject({
+      phase: 'loading',
+      port: 4712,
+      pid: 78,
+      pidStartTicks: 9,
+    });
+    // One that serves is what it is.
+    log.add({ type: 'ResidentReady', data: aReady('a') });
+    log.add({ ...restarted, data: { ...restarted.data, port: 4713 } });
+    expect(fold(log).residents.get(residentId('r-a'))?.port).toBe(4712);
+  });
+
+  it('knows nothing of a device whose driver tells nothing any more, but since when and what was', () => {
+    const device = deviceId('GPU-a');
+    const use = (bytes?: number): WorkerEvent => ({
+      type: 'ForeignUseChanged',
+      data: { deviceId: device, ...(bytes === undefined ? {} : { bytes }), processes: [] },
+    });
+    const log = given().add(use(512)).add(use());
+    const since = log.recorded.at(-1)?.metadata.at;
+    expect(fold(log).foreign.has(device)).toBe(false);
+    expect(fold(log).silent.get(device)).toEqual({ since, foreignBytes: 512 });
+    expect(fold(log.add(use())).silent.get(device)).toEqual({ since, foreignBytes: 512 });
+    log.add(use(640));
+    expect([fold(log).foreign.get(device), fold(log).silent.size]).toEqual([640, 0]);
+  });
+
+  it('charges a resident with what was measured of it after it was ready', () => {
+    const log = ready('a');
+    const { measured } = aReady('a');
+    const more = { ...measured, hostAnonymousBytes: measured.hostAnonymousBytes + 1 };
+    log.add({ type: 'ResidentRemeasured', data: { residentId: residentId('r-a'), measured: more } });
+    expect(fold(log).residents.get(residentId('r-a'))?.measured).toEqual(more);
   });
 
   it('marks the victims of a decision as leaving, so that no call is sent there any more', () => {

@@ -86,6 +86,8 @@ export interface WorkerState {
   readonly limits: WorkerLimits;
   /** Foreign use by device, at the upper edge of its 128 MiB step; absent: no reading yet. */
   readonly foreign: ReadonlyMap<DeviceId, number>;
+  /** Devices whose use was known and is not any more: since when, and what others used of them then. */
+  readonly silent: ReadonlyMap<DeviceId, { readonly since: string; readonly foreignBytes?: number }>;
   readonly lost: boolean;
   readonly residents: ReadonlyMap<ResidentId, Resident>;
   readonly openDecisions: ReadonlyMap<DecisionId, OpenDecision>;

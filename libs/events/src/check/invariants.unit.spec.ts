@@ -109,6 +109,16 @@ describe('invariant 1, the lives of residents', () => {
       check(loading().worker({ type: 'ResidentFoundGone', data: { residentId: residentId('a'), pid: 1 } })),
     ).toEqual([]);
   });
+  it('finds a process started again for a load that is over, or was never begun, and none before it is ready', () => {
+    const restarted = {
+      type: 'LoadRestarted',
+      data: { ...SAMPLES.LoadRestarted, residentId: residentId('a') },
+    } as const;
+    const decided = () => new Story().machine(1000).decided('a', 700, 1000);
+    expectOne(base().worker(restarted), 1, /started again after its ResidentReady/);
+    expectOne(decided().worker(restarted).started('a').ready('a', 700), 1, /though no load was started/);
+    expect(check(decided().started('a').worker(restarted).ready('a', 700))).toEqual([]);
+  });
   it('lets a load fail before an engine was started', () =>
     expect(
       check(

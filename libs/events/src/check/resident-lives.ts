@@ -15,7 +15,8 @@ interface Life {
 
 /**
  * Invariant 1: one start of a load, then at most one of ready or failed, then at most one end. A load may fail before
- * an engine was started; only being found gone ends a load that was neither.
+ * an engine was started, and its process may be started again until it is ready; only being found gone ends a load that
+ * was neither.
  */
 export class ResidentLives implements Check {
   readonly #report: Report;
@@ -35,6 +36,13 @@ export class ResidentLives implements Check {
         else if (life.outcome ?? life.end)
           this.#wrong(recorded, `is started after its ${life.outcome ?? life.end}`);
         return { started: true };
+      });
+    } else if (event.type === 'LoadRestarted') {
+      this.#change(event.data.residentId, recorded, (life) => {
+        if (!life.started) this.#wrong(recorded, 'is started again though no load was started');
+        else if (life.outcome ?? life.end)
+          this.#wrong(recorded, `is started again after its ${life.outcome ?? life.end}`);
+        return {};
       });
     } else if (event.type === 'ResidentReady' || event.type === 'LoadFailed') {
       this.#change(event.data.residentId, recorded, (life) => {

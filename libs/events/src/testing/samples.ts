@@ -227,6 +227,7 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
     pid: 4242,
     pidStartTicks: 99_000,
   },
+  LoadRestarted: { residentId: resident, port: 41001, pid: 4243, pidStartTicks: 99_050, cause: 'port-taken' },
   ResidentReady: {
     residentId: resident,
     stagedAt: at,
@@ -250,6 +251,16 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
   },
   ResidentCrashed: { residentId: resident, exitCode: 1, signal: 'SIGSEGV', during: 'call', logTail: '' },
   ResidentAdopted: { residentId: resident, pid: 4242 },
+  ResidentRemeasured: {
+    residentId: resident,
+    measured: {
+      byDevice: [onRam],
+      hostAnonymousBytes: 350,
+      hostResidentBytes: 1300,
+      contextTokens: 4096,
+      slots: 1,
+    },
+  },
   ResidentFoundGone: { residentId: resident, pid: 4242 },
   ContextGrown: { residentId: resident, from: 4096, to: 8192, cause: 'history' },
   CoresRepinned: { residentId: resident, from: [0], to: [0, 1], cause: 'neighbour left' },

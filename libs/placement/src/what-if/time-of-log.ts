@@ -171,6 +171,8 @@ export class TimeOfLogBuilder {
       case 'UnloadDecided':
       case 'EvictionStarted':
       case 'EvictionFailed':
+      case 'LoadRestarted':
+      case 'ResidentRemeasured':
       case 'ResidentAdopted':
       case 'ContextGrown':
       case 'CoresRepinned':
