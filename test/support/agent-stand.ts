@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { BerthEventType, DataOf, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { decisionId, type DeviceId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
+import type { EngineKind } from '#domain/placement-terms.js';
 import { aContract, aDecision } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
 import { openEventLog } from '#events/connect.js';
@@ -30,6 +31,7 @@ interface DecideOver {
   readonly victims?: readonly Placed[];
   readonly contextTokens?: number;
   readonly artifact?: string;
+  readonly engine?: EngineKind;
   readonly needBytes?: number;
   readonly needOn?: DeviceId;
   readonly validForMs?: number;
@@ -42,7 +44,7 @@ export class AgentStand {
   log!: EventLog;
   agent!: ChildProcess;
   worker!: WorkerId;
-  #build = '';
+  readonly #builds = new Map<EngineKind, string>();
 
   /** @param env what every agent of the stand sees beside the usual. */
   constructor(private readonly env: Readonly<Record<string, string>> = {}) {}
@@ -54,7 +56,7 @@ export class AgentStand {
     this.log = openEventLog({ url: this.node.url, by: 'test', now: () => Date.now() });
     await this.startAgent();
     const [registered] = await this.of('WorkerRegistered');
-    this.#build = registered?.engines.find((e) => e.kind === 'built-in')?.build ?? '';
+    for (const { kind, build } of registered?.engines ?? []) this.#builds.set(kind, build);
     return this;
   }
 
@@ -146,12 +148,13 @@ export class AgentStand {
   }
 
   async decide(model: string, over: DecideOver = {}): Promise<Placed> {
+    const { engine = 'built-in' } = over;
     const placed: Placed = { residentId: residentId(newId()), decisionId: decisionId(newId()) };
     const data = aDecision(model, {
       ...placed,
       artifact: over.artifact ?? 'F16',
       contract: aContract({
-        engine: { kind: 'built-in', build: this.#build },
+        engine: { kind: engine, build: this.#builds.get(engine) ?? '' },
         contextTokens: over.contextTokens ?? 2048,
       }),
       need: [

@@ -31,6 +31,16 @@ export class LoadFailure extends Error {
   }
 }
 
+/** Thrown by `ready`: another program took the port before the engine did. Nothing is wrong with the plan. */
+export class PortTaken extends LoadFailure {
+  constructor(
+    readonly port: number,
+    logTail: string,
+  ) {
+    super('exited', `Port ${port} was taken by another program before the engine had it.`, logTail);
+  }
+}
+
 export interface ReadyFacts {
   /** When the process began to read weights, ISO. */
   readonly stagedAt: string;
@@ -59,7 +69,7 @@ export interface RunningEngine {
   readonly exited: Promise<EngineExit>;
   /**
    * Resolves when the engine serves the right model: `/health`, then its identity.
-   * @throws LoadFailure; the process is gone when it is thrown.
+   * @throws LoadFailure, `PortTaken` where another port would do; the process is gone when it is thrown.
    */
   ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts>;
   /** From the engine's own figures and the operating system's. */

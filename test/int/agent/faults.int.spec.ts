@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { checkInvariants } from '#events/check/invariants.js';
@@ -8,14 +17,26 @@ import { readRoom } from '../../../apps/worker-agent/src/agent/room.js';
 import { makeModel } from '../../../apps/worker-agent/src/make-model/index.js';
 import { RAM } from '#domain/ids.js';
 import { AgentStand, type Placed } from '../../support/agent-stand.js';
+import { killedAt } from '../../support/killed-at.js';
 import { ScriptedApi } from '../../support/scripted-api.js';
+import { removeFolder, tempFolder } from '../../support/stack.js';
+import { writeUnrulyServer } from '../../support/unruly-server.js';
 import { waitFor } from '../../support/wait.js';
+
+/** A minute where everything is looked at; less is enough for whoever waits: the agent tries again after 5 s at most. */
+const AWAY_SECONDS = process.env['CI'] === 'true' ? 60 : 6;
 
 /** Ends that are told of a resident, whichever they are. */
 const ENDS = ['ResidentEvicted', 'ResidentCrashed', 'ResidentFoundGone', 'LoadFailed'];
 
+/** Also when it has left its group: a parent stays in the list of processes until it is gone. */
+const isForkedBy = (parent: number, pid: number): boolean =>
+  new RegExp(`^PPid:\\t${parent}$`, 'm').test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+
 describe('an agent that meets with faults', () => {
-  const stand = new AgentStand();
+  const programs = tempFolder();
+  const unruly = writeUnrulyServer(join(programs, 'llama-server'));
+  const stand = new AgentStand({ LLAMA_SERVER_BIN: unruly });
   beforeAll(async () => {
     await stand.start({
       'quay/a': 'chat-a',
@@ -30,7 +51,7 @@ describe('an agent that meets with faults', () => {
     expect(await checkInvariants(stand.log, { atRest: false })).toEqual([]);
     // No orphan, and nothing twice: every engine that runs is one that the log tells of.
     const started = await stand.of('LoadStarted');
-    const pids = new Set(started.map(({ pid }) => pid));
+    const pids = new Set([...started, ...(await stand.of('LoadRestarted'))].map(({ pid }) => pid));
     await waitFor('no engine runs that the log does not know', 10_000, () =>
       stand.engines().every((pid) => pids.has(pid)),
     );
@@ -41,11 +62,15 @@ describe('an agent that meets with faults', () => {
     await stand.endAgent();
     const violations = await checkInvariants(stand.log, { atRest: true });
     expect(await stand.stop()).toEqual([]);
+    removeFolder(programs);
     expect(violations).toEqual([]);
   });
 
-  const loaded = async (model: string): Promise<Placed & { pid: number }> => {
-    const placed = await stand.decide(model);
+  const loaded = async (
+    model: string,
+    over: Parameters<AgentStand['decide']>[1] = {},
+  ): Promise<Placed & { pid: number }> => {
+    const placed = await stand.decide(model, over);
     await stand.ready(placed);
     return { ...placed, pid: (await stand.started(placed)).pid };
   };
@@ -107,12 +132,118 @@ describe('an agent that meets with faults', () => {
     }
   });
 
+  it('tells the end of an engine once that is killed while an api still holds its eviction up', async () => {
+    const api = await new ScriptedApi(stand.log).start();
+    try {
+      const victim = await loaded('quay/a');
+      const newcomer = await stand.decide('quay/b', { victims: [victim] });
+      await stand.until('EvictionStarted', (e) => e.residentId === victim.residentId);
+      process.kill(victim.pid, 'SIGKILL');
+      expect(await end(victim)).toBe('ResidentCrashed');
+      await api.letGo(victim.residentId, await leavesSince(newcomer));
+      await stand.ready(newcomer);
+      expect((await stand.lifeOf(victim)).filter((type) => ENDS.includes(type))).toEqual(['ResidentCrashed']);
+    } finally {
+      await api.stop();
+    }
+  });
+
+  it('ends an engine that ignores SIGTERM with what it forked, and begins on its room only then', async () => {
+    const victim = await loaded('quay/a', { engine: 'llama-server' });
+    const holder = await waitFor('what it forked', 10_000, () =>
+      stand.engines().find((pid) => pid !== victim.pid && isForkedBy(victim.pid, pid)),
+    );
+    const newcomer = await stand.decide('quay/b', { victims: [victim] });
+    await stand.started(newcomer);
+    expect([isAlive(victim.pid), isAlive(holder)]).toEqual([false, false]);
+    expect((await stand.lifeOf(victim)).slice(-2)).toEqual(['EvictionStarted', 'ResidentEvicted']);
+    await stand.ready(newcomer);
+  });
+
+  it('fails a load whose program cannot be executed or is missing, and loads again when it is back', async () => {
+    const failed = async (): Promise<unknown> => {
+      const placed = await stand.decide('quay/a', { engine: 'llama-server' });
+      return stand.until('LoadFailed', (e) => e.residentId === placed.residentId);
+    };
+    chmodSync(unruly, 0o600);
+    expect(await failed()).toMatchObject({ class: 'incompatible-engine' });
+    renameSync(unruly, `${unruly}.away`);
+    expect(await failed()).toMatchObject({
+      class: 'incompatible-engine',
+      message: expect.stringContaining(unruly) as string,
+    });
+    renameSync(`${unruly}.away`, unruly);
+    chmodSync(unruly, 0o755);
+    process.kill((await loaded('quay/a', { engine: 'llama-server' })).pid, 'SIGKILL');
+  });
+
+  it('fails a load that the system gives no memory, and loads the same model where it is enough', async () => {
+    const placed = await stand.decide('quay/a', { contextTokens: 2 ** 23 });
+    const { pid } = await stand.started(placed);
+    // 2 GiB of cache, under a limit of 1 GiB for the data of the process.
+    execFileSync('prlimit', [`--pid=${pid}`, `--data=${2 ** 30}`]);
+    const failed = await stand.until('LoadFailed', (e) => e.residentId === placed.residentId);
+    expect(failed, failed.message).toMatchObject({ class: 'out-of-memory' });
+    expect(isAlive(pid)).toBe(false);
+    await loaded('quay/a');
+  });
+
   it('tells an engine that is killed while it loads as a failed load', async () => {
     const placed = await stand.decide('quay/big', { contextTokens: 4096 });
     process.kill((await stand.started(placed)).pid, 'SIGKILL');
     expect(await end(placed)).toBe('LoadFailed');
     const failed = await stand.until('LoadFailed', (e) => e.residentId === placed.residentId);
     expect(failed).toMatchObject({ class: 'exited', message: expect.stringContaining('SIGKILL') as string });
+  });
+
+  /** Decides, and waits until the agent has ended itself at the moment that it was started for. */
+  const killedWhile = async (model: string, moment: Parameters<typeof killedAt>[1]) => {
+    await stand.endAgent();
+    await stand.startAgent({ execArgv: killedAt(stand.home, moment) });
+    const gone = once(stand.agent, 'exit');
+    const placed = await stand.decide(model);
+    await gone;
+    const left = stand.engines();
+    expect(left).toHaveLength(1);
+    expect(await stand.of('LoadFailed').then((all) => all.map((e) => e.residentId))).not.toContain(
+      placed.residentId,
+    );
+    await stand.startAgent();
+    await stand.ready(placed);
+    return { placed, left: left[0]!, started: await stand.started(placed) };
+  };
+
+  it('ends the engine that an agent spawned and was killed before it could keep it, and loads once more', async () => {
+    const { placed, left, started } = await killedWhile('quay/a', { when: 'spawned' });
+    expect(await stand.lifeOf(placed)).toEqual(['PlacementDecided', 'LoadStarted', 'ResidentReady']);
+    expect(isAlive(left)).toBe(false);
+    expect(stand.engines()).toEqual([started.pid]);
+  });
+
+  it('tells the load of an engine whose agent was killed between spawning and saying so, and finishes it', async () => {
+    const { placed, left, started } = await killedWhile('quay/a', { when: 'kept' });
+    expect(await stand.lifeOf(placed)).toEqual([
+      'PlacementDecided',
+      'LoadStarted',
+      'ResidentAdopted',
+      'ResidentReady',
+    ]);
+    expect([started.pid, stand.engines()]).toEqual([left, [left]]);
+  });
+
+  it('tells the second process of a load whose port was taken, also when the agent is killed right after', async () => {
+    const { placed, left, started } = await killedWhile('quay/a', { when: 'kept', time: 2, takesPorts: 1 });
+    expect(await stand.lifeOf(placed)).toEqual([
+      'PlacementDecided',
+      'LoadStarted',
+      'LoadRestarted',
+      'ResidentAdopted',
+      'ResidentReady',
+    ]);
+    const again = await stand.until('LoadRestarted', (e) => e.residentId === placed.residentId);
+    expect([again.pid, stand.engines()]).toEqual([left, [left]]);
+    expect(again.port).not.toBe(started.port);
+    expect(isAlive(started.pid, started.pidStartTicks)).toBe(false);
   });
 
   it('finds an engine whose state file is lost by its mark, and ends it before another is started', async () => {
@@ -157,12 +288,12 @@ describe('an agent that meets with faults', () => {
     process.kill(crashes.pid, 'SIGKILL');
     await waitFor('the engine is gone', 10_000, () => !isAlive(crashes.pid));
     // The agent's own retries pass while nothing answers.
-    const awayUntil = Date.now() + Number(process.env['BERTH_TEST_LOG_AWAY_SECONDS'] ?? 5) * 1000;
-    await waitFor('the log was away for long enough', 120_000, () => Date.now() > awayUntil);
+    const awayUntil = performance.now() + AWAY_SECONDS * 1000;
+    await waitFor('the log was away for long enough', 120_000, () => performance.now() > awayUntil);
     await stand.node.restart();
     await stand.ready(loads);
     expect(await end(crashes)).toBe('ResidentCrashed');
-  });
+  }, 180_000);
 
   it('goes on when the clock is set back while it loads and while it drains', async () => {
     await stand.endAgent();

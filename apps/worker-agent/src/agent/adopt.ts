@@ -37,7 +37,8 @@ export async function adoptEngines(state: WorkerState, o: AdoptOptions): Promise
       continue;
     }
     const resident = state.residents.get(file.residentId);
-    if (!resident || resident.phase === 'planned') {
+    // One that is decided and not told yet was spawned by an agent that did not come to say so: the decision explains it.
+    if (!resident) {
       o.log.warn(
         { residentId: file.residentId, pid: file.pid, modelKey: file.modelKey },
         'an engine runs that no log entry explains; it is stopped',
@@ -66,8 +67,9 @@ async function adoptOne(
   o: AdoptOptions,
 ): Promise<void> {
   const decision = state.openDecisions.get(resident.decisionId);
-  const stillLoads = resident.phase === 'loading' && decision !== undefined;
+  const stillLoads = resident.phase !== 'ready' && decision !== undefined;
   o.loader.adoptEngine(engine, stillLoads);
+  if (stillLoads) await o.loader.sayStarted(engine, resident, decision);
   const measured = resident.phase === 'ready' ? await measuredAnew(engine, resident, o.log) : undefined;
   await o.facts.worker(
     newId(),
@@ -83,7 +85,7 @@ async function adoptOne(
   );
   if (!stillLoads) return;
   // It was loading when the agent before this one went: its end is told by this one, while others are served.
-  const agoMs = resident.loadStartedAt ? Math.max(0, Date.now() - Date.parse(resident.loadStartedAt)) : 0;
+  const agoMs = Math.max(0, Date.now() - Date.parse(resident.loadStartedAt ?? engine.startedAt));
   const startedMs = performance.now() - agoMs;
   void o.loader.finish(engine, decision.data, startedMs, whyOf(decision)).catch((error: unknown) => {
     o.log.error(

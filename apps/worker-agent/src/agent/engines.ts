@@ -29,7 +29,8 @@ export class RunningEngines {
   add(engine: RunningEngine, onExit: (exit: { code?: number; signal?: string }) => void): void {
     this.#running.set(engine.residentId, engine);
     void engine.exited.then((exit) => {
-      this.#running.delete(engine.residentId);
+      // One that was started in its place is another.
+      if (this.#running.get(engine.residentId) === engine) this.#running.delete(engine.residentId);
       if (!this.#stopping.delete(engine.residentId)) onExit(exit);
     });
   }

@@ -229,7 +229,7 @@ export class Executor {
     const why = whyOf(decision);
     const resident = this.#state.residents.get(decision.residentId);
     // A load that is under way is finished by whoever began or adopted it.
-    if (resident?.phase !== 'planned') return;
+    if (resident?.phase !== 'planned' || this.#o.loader.isLoading(decision.residentId)) return;
     if (Date.parse(data.validUntil) < Date.now()) {
       return this.#close(
         decision,

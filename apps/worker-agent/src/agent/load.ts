@@ -8,6 +8,7 @@ import { derivedId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { AgentLine } from '../line/line.js';
 import { LoadFailure, type RunningEngine } from '../ports.js';
+import { EngineStarts } from './engine-start.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter, Why } from './facts.js';
 import type { FreedMemory } from './freed.js';
@@ -33,56 +34,37 @@ export class Loader {
   readonly #aborts = new Map<ResidentId, AbortController>();
   /** Engines that went while their load was being told, and how. */
   readonly #gone = new Map<ResidentId, { code?: number; signal?: string }>();
+  readonly #starts: EngineStarts;
 
   constructor(options: LoaderOptions) {
     this.#o = options;
+    this.#starts = new EngineStarts({
+      ...options,
+      onStarted: (engine) => {
+        // The end of the one before it was no end of the load.
+        this.#gone.delete(engine.residentId);
+        this.#watch(engine);
+      },
+    });
   }
 
   /** Loads what a decision says. Never rejects for a failed load: that is a fact like another. */
   async load(decision: OpenDecision, why: Why): Promise<void> {
     const { data } = decision;
-    const { residentId, modelKey, artifact, contract } = data;
+    const { residentId } = data;
     const started = performance.now();
-    const files = this.#o.filesOf(modelKey, artifact);
-    const driver = this.#o.engines.driver(contract.engine.kind);
-    if (!files || !driver) {
-      const message = files
-        ? `The engine ${contract.engine.kind} is not on this machine any more.`
-        : `The files of ${modelKey} ${artifact} are not on this machine any more.`;
-      await this.#failed(data, files ? 'incompatible-engine' : 'bad-artifact', message, '', 0, why);
-      return;
-    }
     // From now on it loads: when it is told to end, or goes before the log has taken its start, that is a failed load too.
     this.#begins(residentId);
     let engine: RunningEngine;
     try {
-      engine = await driver.launch({ residentId, modelKey, artifact, files, contract });
+      engine = await this.#starts.launch(data);
     } catch (error) {
       this.#ends(residentId);
       const failure = asFailure(error);
       await this.#failed(data, failure.failureClass, failure.message, failure.logTail, seconds(started), why);
       return;
     }
-    this.#watch(engine);
-    await this.#o.facts.worker(
-      derivedId('LoadStarted', residentId),
-      {
-        type: 'LoadStarted',
-        data: {
-          residentId,
-          decisionId: data.decisionId,
-          modelKey,
-          artifact,
-          engine: engine.engine,
-          arguments: engine.arguments,
-          port: engine.port,
-          pid: engine.pid,
-          ...(engine.pidStartTicks === undefined ? {} : { pidStartTicks: engine.pidStartTicks }),
-          ...(contract.cores ? { cores: contract.cores } : {}),
-        },
-      },
-      why,
-    );
+    await this.#starts.say(engine, data, why);
     await this.finish(engine, data, started, why);
   }
 
@@ -90,26 +72,14 @@ export class Loader {
    * The second half of a load, also for one that an agent before us began: from started to ready or failed.
    * @param startedMs on this process's own clock, which nobody sets
    */
-  async finish(
-    engine: RunningEngine,
-    data: OpenDecision['data'],
-    startedMs: number,
-    why: Why,
-  ): Promise<void> {
+  async finish(first: RunningEngine, data: OpenDecision['data'], startedMs: number, why: Why): Promise<void> {
     const { residentId, modelKey, artifact, contract } = data;
     const abort = this.#aborts.get(residentId) ?? this.#begins(residentId);
     let told = false;
     try {
-      const facts = await engine.ready((progress) => {
-        this.#o.line.broadcast({
-          progress: {
-            residentId,
-            phase: progress.phase,
-            fraction: progress.fraction,
-            elapsedSeconds: seconds(startedMs),
-          },
-        });
-      }, abort.signal);
+      const { engine, facts } = await this.#starts.untilReady(first, data, why, abort.signal, (progress) => {
+        this.#o.line.broadcast({ progress: { residentId, ...progress, elapsedSeconds: seconds(startedMs) } });
+      });
       const measured = withPlannedProcess(await engine.measure(), data.need);
       await this.#o.facts.worker(
         derivedId('ResidentReady', residentId),
@@ -131,6 +101,7 @@ export class Loader {
       const took = loadSeconds(engine.startedAt, facts.loadedAt, seconds(startedMs));
       const predicted = needByDevice(data.need);
       const byDevice = (await this.#o.freed?.withProcess(measured.byDevice, engine.pid)) ?? measured.byDevice;
+      await this.#remeasured(residentId, measured, byDevice, why);
       await this.#o.facts.history(
         derivedId('LoadMeasured', residentId),
         modelKey,
@@ -185,6 +156,24 @@ export class Loader {
           cause: `a call wanted ${cause.wantedTokens} tokens`,
         },
       },
+      why,
+    );
+  }
+
+  /** Says what its process takes of its cards, where that is not what its plan said. */
+  async #remeasured(
+    residentId: ResidentId,
+    before: MeasuredMemory,
+    byDevice: MeasuredMemory['byDevice'],
+    why: Why,
+  ): Promise<void> {
+    const same = byDevice.every((d) =>
+      before.byDevice.some((b) => b.deviceId === d.deviceId && b.processBytes === d.processBytes),
+    );
+    if (same) return;
+    await this.#o.facts.worker(
+      derivedId('ResidentRemeasured', residentId),
+      { type: 'ResidentRemeasured', data: { residentId, measured: { ...before, byDevice } } },
       why,
     );
   }
@@ -249,6 +238,11 @@ export class Loader {
     this.#aborts.get(id)?.abort();
   }
 
+  /** It has a process here, or gets one: also before the log's word of it has come back. */
+  isLoading(id: ResidentId): boolean {
+    return this.#aborts.has(id);
+  }
+
   get loading(): boolean {
     return this.#aborts.size > 0;
   }
@@ -257,6 +251,13 @@ export class Loader {
   adoptEngine(engine: RunningEngine, stillLoads: boolean): void {
     if (stillLoads) this.#begins(engine.residentId);
     this.#watch(engine);
+  }
+
+  /** What an agent before us spawned and may not have come to tell: the load, or another process of it. */
+  async sayStarted(engine: RunningEngine, resident: Resident, decision: OpenDecision): Promise<void> {
+    const why = whyOf(decision);
+    if (resident.phase === 'planned') await this.#starts.say(engine, decision.data, why);
+    else if (engine.port !== resident.port) await this.#starts.sayAgain(engine, why);
   }
 
   #begins(id: ResidentId): AbortController {

@@ -8,9 +8,14 @@ import { RAM } from '#domain/ids.js';
 import type { ModelKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import { damage, DAMAGES } from '../make-model/index.js';
-import { type EngineStateFile, LoadFailure, type LoadProgress, type RunningEngine } from '../ports.js';
+import {
+  type EngineStateFile,
+  LoadFailure,
+  type LoadProgress,
+  PortTaken,
+  type RunningEngine,
+} from '../ports.js';
 import { markedProcesses } from './engine-family.js';
-import { freeLoopbackPort } from './port.js';
 import { findProgram } from './spawn.js';
 import { EngineBench, eventually } from './test-bench.js';
 
@@ -219,7 +224,7 @@ describe('the built-in engine driver', () => {
     expect(await engine.exited).toEqual({ signal: 'SIGKILL' });
   });
 
-  it('is started on another port when its own is taken before it has it, and leaves the other alone', async () => {
+  it('says that its port was taken, and never asks the program that has it', async () => {
     const { file } = await bench.model('chat-a');
     const heard: (string | undefined)[] = [];
     const stranger = createServer((req, res) => {
@@ -230,13 +235,11 @@ describe('the built-in engine driver', () => {
     try {
       const running = markedProcesses(join(bench.home, 'engines')).length;
       const { port } = stranger.address() as AddressInfo;
-      const ports = [port, await freeLoopbackPort()];
-      const unlucky = bench.driver({ freePort: () => Promise.resolve(ports.shift() ?? port) });
+      const unlucky = bench.driver({ freePort: () => Promise.resolve(port) });
       const engine = await bench.launch(unlucky, bench.plan(file));
-      await engine.ready(() => undefined);
-      expect(engine.port).not.toBe(port);
-      expect(await engine.requestsInFlight()).toBe(0);
-      await engine.stop();
+      const failure = await failureOf(engine.ready(() => undefined));
+      expect(failure).toBeInstanceOf(PortTaken);
+      expect(failure).toMatchObject({ port, failureClass: 'exited' });
       expect(heard).toEqual([]);
       expect(stranger.listening).toBe(true);
       expect(markedProcesses(join(bench.home, 'engines'))).toHaveLength(running);

@@ -16,7 +16,7 @@ import { askEngine, objectOf } from './engine-http.js';
 import type { EngineDialect } from './engine-dialect.js';
 import { adoptEngine, launchEngine } from './launch.js';
 import { readProcessMemory, totalFileBytes } from './process-memory.js';
-import { freeLoopbackPort, launchOnFreePort, PORT_TAKEN } from './port.js';
+import { freeLoopbackPort } from './port.js';
 import { ProjectorPool } from './projector-pool.js';
 import { DEFAULT_TIMING, type Timing } from './readiness.js';
 
@@ -106,25 +106,20 @@ export class BuiltInDriver implements EngineDriver {
   async launch(plan: EnginePlan): Promise<RunningEngine> {
     const sizing = sizingOf(plan);
     if (!sizing) throw new Error(`${plan.modelKey} ${plan.artifact} has no weight file.`);
-    return launchOnFreePort(
-      this.options.freePort ?? freeLoopbackPort,
-      (port) => {
-        const childPlan: ChildPlan = { ...sizing, residentId: plan.residentId, alias: plan.modelKey, port };
-        return launchEngine({
-          plan,
-          kind: this.kind,
-          ...builtInVersion(),
-          command: process.execPath,
-          arguments: [script('child.js'), this.#folder.writePlan(plan.residentId, childPlan)],
-          port,
-          secrets: { BERTH_ENGINE_KEY: this.options.engineKey(plan.residentId) },
-          folder: this.#folder,
-          dialect: this.#dialect,
-          timing: this.#timing,
-        });
-      },
-      (port) => this.options.log.warn({ engine: this.kind, port }, PORT_TAKEN),
-    );
+    const port = await (this.options.freePort ?? freeLoopbackPort)();
+    const childPlan: ChildPlan = { ...sizing, residentId: plan.residentId, alias: plan.modelKey, port };
+    return launchEngine({
+      plan,
+      kind: this.kind,
+      ...builtInVersion(),
+      command: process.execPath,
+      arguments: [script('child.js'), this.#folder.writePlan(plan.residentId, childPlan)],
+      port,
+      secrets: { BERTH_ENGINE_KEY: this.options.engineKey(plan.residentId) },
+      folder: this.#folder,
+      dialect: this.#dialect,
+      timing: this.#timing,
+    });
   }
 
   adopt(state: EngineStateFile): Promise<RunningEngine | undefined> {

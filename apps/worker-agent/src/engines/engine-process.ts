@@ -9,14 +9,10 @@ import type { EngineFolder } from './engine-folder.js';
 import { filesNow, type FilesNow } from './file-identity.js';
 import { fillContext } from './fill-context.js';
 import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
-import { listenerOf, saysPortIsTaken } from './port.js';
+import { PortWatch } from './port.js';
 import { awaitReady, type Timing } from './readiness.js';
 
 const POLL_GONE_MS = 100;
-const POLL_BOUND_MS = 10;
-/** A busy machine takes seconds to start a program. */
-const BIND_MS = 15_000;
-const UNTOLD_MS = 1000;
 const OWN_WAY_MS = 2000;
 const CUT_LOG_EVERY_MS = 30_000;
 /** A killed process is gone within milliseconds; one that the kernel holds is not waited for without end. */
@@ -73,32 +69,13 @@ export class EngineProcess implements RunningEngine {
     return this.state.arguments;
   }
 
-  /**
-   * Whether it came to listen on its port. `taken`: it ended, saying that another has it. `unknown`: it ended for
-   * another reason, or it cannot be told; `ready` tells more.
-   */
-  async bound(): Promise<'bound' | 'taken' | 'unknown'> {
-    const startedMs = performance.now();
-    const patienceMs = Math.min(BIND_MS, this.timing.stallMs);
-    for (;;) {
-      if (this.#gone)
-        return saysPortIsTaken(readLogStart(this.folder.logFile(this.residentId))) ? 'taken' : 'unknown';
-      const passedMs = performance.now() - startedMs;
-      const listener = listenerOf(this.port, [this.pid]);
-      if (listener === 'itself' || (listener === 'another' && this.#familyListens())) return 'bound';
-      // Where the system does not tell who listens, one that cannot have its port is given a moment to end.
-      if (passedMs > (listener === undefined ? Math.min(UNTOLD_MS, patienceMs) : patienceMs))
-        return 'unknown';
-      await Promise.race([this.exited, new Promise((resolve) => setTimeout(resolve, POLL_BOUND_MS))]);
-    }
-  }
-
   async ready(onProgress: (progress: LoadProgress) => void, signal?: AbortSignal): Promise<ReadyFacts> {
     try {
       return await awaitReady({
         state: this.state,
         dialect: this.dialect,
         timing: this.timing,
+        port: new PortWatch(this.port, this.pid, () => this.#family(), this.timing.stallMs),
         exited: this.exited,
         isGone: () => this.#gone,
         log: () => readLogStart(this.folder.logFile(this.residentId)),
@@ -159,14 +136,10 @@ export class EngineProcess implements RunningEngine {
   }
 
   /** An engine may be started through a script, and listen in a process of its own. */
-  #familyListens(): boolean {
-    const family = markedProcesses(this.folder.path).filter((one) => one.residentId === this.residentId);
-    return (
-      listenerOf(
-        this.port,
-        family.map(({ pid }) => pid),
-      ) === 'itself'
-    );
+  #family(): readonly number[] {
+    return markedProcesses(this.folder.path)
+      .filter((one) => one.residentId === this.residentId)
+      .map(({ pid }) => pid);
   }
 
   /**

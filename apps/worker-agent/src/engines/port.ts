@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { LoadFailure } from '../ports.js';
 
 /** A port of loopback that is free now. Another may take it before the engine does. */
 export function freeLoopbackPort(): Promise<number> {
@@ -17,41 +16,42 @@ export function freeLoopbackPort(): Promise<number> {
   });
 }
 
-export const PORT_TAKEN =
-  'another program took the port of an engine before it did: it is started on another';
-
-const MOST_PORTS = 3;
-
-interface WithPort {
-  readonly exited: Promise<unknown>;
-  bound(): Promise<'bound' | 'taken' | 'unknown'>;
-}
+/** A busy machine takes seconds to start a program. */
+const BIND_MS = 15_000;
+const UNTOLD_MS = 1000;
 
 /**
- * Starts an engine on a free port. When another program takes the port between its choice and the engine's bind, the
- * engine ends, and is started again on another: its start is told only once it has its port, or ends for another reason.
- * @throws LoadFailure when that happens again and again.
+ * Whether an engine may be asked on its port: once it, or one of its family, listens there. Until then whoever answers is
+ * another program, which took the port between its choice and the engine's bind.
  */
-export async function launchOnFreePort<E extends WithPort>(
-  freePort: () => Promise<number>,
-  launch: (port: number) => Promise<E>,
-  onTaken: (port: number) => void,
-): Promise<E> {
-  const taken: number[] = [];
-  while (taken.length < MOST_PORTS) {
-    const port = await freePort();
-    const engine = await launch(port);
-    if ((await engine.bound()) !== 'taken') return engine;
-    // Its files are removed at its end: those of the next one bear the same name.
-    await engine.exited;
-    taken.push(port);
-    onTaken(port);
+export class PortWatch {
+  #listens = false;
+  readonly #startedMs = performance.now();
+
+  /** @param family pids of what the engine is and has forked: a script may start the one that listens */
+  constructor(
+    private readonly port: number,
+    private readonly pid: number,
+    private readonly family: () => readonly number[],
+    private readonly patienceMs: number,
+  ) {}
+
+  /** It was seen to have its port, or nothing can be seen. */
+  mayAsk(): boolean {
+    if (this.#listens) return true;
+    const listener = listenerOf(this.port, [this.pid]);
+    this.#listens =
+      listener === 'itself' || (listener === 'another' && listenerOf(this.port, this.family()) === 'itself');
+    if (this.#listens) return true;
+    // Where the system does not tell who listens, one that cannot have its port is given a moment to end.
+    const waitMs = Math.min(listener === undefined ? UNTOLD_MS : BIND_MS, this.patienceMs);
+    return performance.now() - this.#startedMs > waitMs;
   }
-  throw new LoadFailure(
-    'exited',
-    `The ports ${taken.join(', ')} were each taken by another program before the engine had them.`,
-    '',
-  );
+
+  /** It is gone: whether for want of its port. */
+  wasTaken(log: string): boolean {
+    return !this.#listens && saysPortIsTaken(log);
+  }
 }
 
 /** What engines write when they cannot have their port. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { launchOnFreePort, listeningInodes, saysPortIsTaken } from './port.js';
+import { listeningInodes, saysPortIsTaken } from './port.js';
 
 test('a listener is known by its port and its state, however the table is padded', () => {
   const table = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -18,26 +18,4 @@ test.each([
   ['E llama_model_load: error loading model: tensor data is not within the file bounds', false],
 ])('%s', (line, taken) => {
   expect(saysPortIsTaken(line)).toBe(taken);
-});
-
-test('an engine whose ports are all taken is given up with their numbers, each after its end', async () => {
-  const ports = [4711, 4712, 4713, 4714];
-  const ended: number[] = [];
-  const taken: number[] = [];
-  const launching = launchOnFreePort(
-    () => Promise.resolve(ports.shift() ?? 0),
-    (port) => {
-      expect(ended).toEqual(taken);
-      return Promise.resolve({
-        bound: () => Promise.resolve('taken' as const),
-        exited: Promise.resolve().then(() => ended.push(port)),
-      });
-    },
-    (port) => taken.push(port),
-  );
-  await expect(launching).rejects.toMatchObject({
-    failureClass: 'exited',
-    message: 'The ports 4711, 4712, 4713 were each taken by another program before the engine had them.',
-  });
-  expect(ports).toEqual([4714]);
 });

@@ -1,6 +1,7 @@
 import { formatBytes, formatSeconds, MIB } from '#domain/units.js';
 import {
   LoadFailure,
+  PortTaken,
   type EngineExit,
   type EngineStateFile,
   type LoadProgress,
@@ -11,6 +12,7 @@ import type { EngineDialect } from './engine-dialect.js';
 import { kernelKills } from './kernel-kills.js';
 import { exitFailure } from './load-failure.js';
 import { filterLoadTimeLines } from './log-tail.js';
+import type { PortWatch } from './port.js';
 import { readLoadedBytes, readProcessMemory, totalFileBytes } from './process-memory.js';
 
 export interface Timing {
@@ -38,6 +40,7 @@ interface Watched {
   readonly state: EngineStateFile;
   readonly dialect: EngineDialect;
   readonly timing: Timing;
+  readonly port: PortWatch;
   readonly exited: Promise<EngineExit>;
   readonly isGone: () => EngineExit | undefined;
   readonly log: () => string;
@@ -65,7 +68,9 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
 
   try {
     for (;;) {
-      const health = askEngine(state.port, dialect.healthPath, { timeoutMs: HEALTH_TIMEOUT_MS });
+      const health = watched.port.mayAsk()
+        ? askEngine(state.port, dialect.healthPath, { timeoutMs: HEALTH_TIMEOUT_MS })
+        : new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 0));
       const first = await Promise.race([health, interrupted, gone]);
       if (first === 'aborted') throw fail('cancelled', 'The load was cancelled.');
       if (first === 'stalled') {
@@ -83,7 +88,7 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
         );
       }
       const exit = watched.isGone();
-      if (exit) throw exitFailure(exit, watched.log(), kills());
+      if (exit) throw goneFailure(watched, exit, kills());
       if (first !== 'gone' && first?.status === 200) break;
       if (first !== 'gone' && first?.status === 503) progress.answered = true;
       await Promise.race([new Promise((resolve) => setTimeout(resolve, pollMs)), interrupted, gone]);
@@ -92,7 +97,7 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
     const servedAt = new Date().toISOString();
     const wrong = await Promise.race([dialect.wrongIdentity(state), gone.then(() => undefined)]);
     const exit = watched.isGone();
-    if (exit) throw exitFailure(exit, watched.log(), kills());
+    if (exit) throw goneFailure(watched, exit, kills());
     if (wrong !== undefined) {
       throw fail('exited', `Port ${state.port} is answered, but not by this engine: ${wrong}.`);
     }
@@ -108,6 +113,12 @@ export async function awaitReady(watched: Watched): Promise<ReadyFacts> {
   } finally {
     clearInterval(timer);
   }
+}
+
+function goneFailure({ port, state, log }: Watched, exit: EngineExit, kills: number): LoadFailure {
+  return port.wasTaken(log())
+    ? new PortTaken(state.port, filterLoadTimeLines(log()))
+    : exitFailure(exit, log(), kills);
 }
 
 /** Tells how much of the weights is in memory, and notices when nothing moves any more. */

@@ -5,6 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { deviceId } from '#domain/ids.js';
 import { createLogger } from '#runtime/logger.js';
 import { isAlive } from '#runtime/process-info.js';
+import { PortTaken } from '../../ports.js';
 import type { Timing } from '../readiness.js';
 import { findProgram } from '../spawn.js';
 import { EngineBench, eventually } from '../test-bench.js';
@@ -196,22 +197,15 @@ function impatient(binary: string, timing: Timing) {
 }
 
 describe('an engine that misbehaves', () => {
-  it('is started on another port when it says that it could not have its own', async () => {
+  it('is known by its words when it could not have its port', async () => {
     const { file } = await bench.model('chat-a');
     const binary = path('llama-server');
-    const listen = `exec "${process.execPath}" -e 'const p = process.argv[process.argv.indexOf("--port") + 1]; require("net").createServer(() => {}).listen(Number(p), "127.0.0.1")' -- "$@"`;
-    program(
-      binary,
-      serverScript(
-        PRESENT_HELP,
-        `[ -e "$0.once" ] || { touch "$0.once"; echo "srv start: couldn't bind HTTP server socket" >&2; exit 1; }; ${listen}`,
-      ),
-    );
+    const words = `echo "srv start: couldn't bind HTTP server socket" >&2; exit 1`;
+    program(binary, serverScript(PRESENT_HELP, words));
     const driver = impatient(binary, { stallMs: 10_000, killAfterMs: 2000 });
     const engine = await driver.launch(bench.plan(file));
-    expect(existsSync(`${binary}.once`)).toBe(true);
-    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(true);
-    await engine.stop();
+    await expect(engine.ready(() => undefined)).rejects.toBeInstanceOf(PortTaken);
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(false);
   });
 
   it('is stalled when it takes the question for its health and never answers', async () => {

@@ -6,7 +6,7 @@ import type { EngineDriver, EnginePlan, EngineStateFile, RunningEngine } from '.
 import { EngineFolder } from '../engine-folder.js';
 import type { EngineDialect } from '../engine-dialect.js';
 import { adoptEngine, launchEngine } from '../launch.js';
-import { freeLoopbackPort, launchOnFreePort, PORT_TAKEN } from '../port.js';
+import { freeLoopbackPort } from '../port.js';
 import { DEFAULT_TIMING, type Timing } from '../readiness.js';
 
 import { oracleArguments, serverArguments } from './arguments.js';
@@ -21,8 +21,6 @@ export interface LlamaServerDriverOptions {
   readonly log: Logger;
   readonly engineKey: (residentId: string) => string;
   readonly timing?: Timing;
-  /** Gives the port that an engine is to serve on; one that is free now, unless told otherwise. */
-  readonly freePort?: () => Promise<number>;
   /** Where else binaries are looked for; for tests. */
   readonly search?: { readonly path: string; readonly opt: string };
 }
@@ -96,34 +94,30 @@ export class LlamaServerDriver implements EngineDriver {
     if (modelPath === undefined) throw new Error(`${plan.modelKey} ${plan.artifact} has no weight file.`);
     const key = this.options.engineKey(plan.residentId);
     const byEnvironment = flags.readsEnvironment('LLAMA_API_KEY');
-    return launchOnFreePort(
-      this.options.freePort ?? freeLoopbackPort,
-      (port) =>
-        launchEngine({
-          plan,
-          kind: this.kind,
-          version,
-          build,
-          command: path,
-          arguments: serverArguments(flags, plan.contract, {
-            modelPath,
-            alias: plan.modelKey,
-            port,
-            ...(byEnvironment ? {} : { keyFile: this.#writeKey(plan.residentId, key) }),
-          }),
-          port,
-          secrets: {
-            ...(byEnvironment ? { LLAMA_API_KEY: key } : {}),
-            ...(plan.contract.devices.length > 0
-              ? { CUDA_VISIBLE_DEVICES: plan.contract.devices.join(',') }
-              : {}),
-          },
-          folder: this.#folder,
-          dialect: this.#dialect,
-          timing: this.#timing,
-        }),
-      (port) => this.options.log.warn({ engine: this.kind, port }, PORT_TAKEN),
-    );
+    const port = await freeLoopbackPort();
+    return launchEngine({
+      plan,
+      kind: this.kind,
+      version,
+      build,
+      command: path,
+      arguments: serverArguments(flags, plan.contract, {
+        modelPath,
+        alias: plan.modelKey,
+        port,
+        ...(byEnvironment ? {} : { keyFile: this.#writeKey(plan.residentId, key) }),
+      }),
+      port,
+      secrets: {
+        ...(byEnvironment ? { LLAMA_API_KEY: key } : {}),
+        ...(plan.contract.devices.length > 0
+          ? { CUDA_VISIBLE_DEVICES: plan.contract.devices.join(',') }
+          : {}),
+      },
+      folder: this.#folder,
+      dialect: this.#dialect,
+      timing: this.#timing,
+    });
   }
 
   adopt(state: EngineStateFile): Promise<RunningEngine | undefined> {
