@@ -18,6 +18,8 @@ import type { FactWriter } from './facts.js';
 import type { FreedMemory } from './freed.js';
 
 const EVERY_MS = 1000;
+/** A driver that told nothing is believed again when it has told something for so long: one that flaps writes little. */
+const BELIEVED_AFTER_MS = 5000;
 /** An event names at most so many foreign processes. */
 const MOST_FOREIGN = 8;
 
@@ -58,6 +60,8 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
   let before: { readonly ticks: CpuTicks; readonly ours: ReadonlyMap<number, number> } | undefined;
   let busy: ReturnType<typeof busyCores>;
   let host: LineReading | undefined;
+  /** Since when each accelerator's use has been told without a gap. */
+  const toldSinceMs = new Map<DeviceId, number>();
 
   const ownerOf = (pid: number): ResidentId | 'leaving' | undefined => {
     const engine = owners.get(pid);
@@ -122,7 +126,7 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     await charge(read.deviceId, read.foreignBytes);
     // What others use of memory that is the host's is charged to the host.
     for (const { line, gpu } of gpus) {
-      if (line.known && gpu.device.sharesRam !== true) await charge(line.deviceId, line.foreignBytes);
+      if (gpu.device.sharesRam !== true) await chargeCard(line);
     }
     send([read, ...gpus.map(({ line }) => line)], at);
     o.kept.add({
@@ -135,17 +139,30 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     });
   };
 
+  /** A use that is not told any more is no use that was told: it is unknown to every decision until it is told again. */
+  const chargeCard = async ({ deviceId, known, foreignBytes }: LineReading): Promise<void> => {
+    const { foreign: charged, silent } = o.state();
+    if (!known) {
+      toldSinceMs.delete(deviceId);
+      if (charged.has(deviceId)) await say({ deviceId, processes: [] });
+      return;
+    }
+    const sinceMs = toldSinceMs.get(deviceId) ?? performance.now();
+    toldSinceMs.set(deviceId, sinceMs);
+    if (silent.has(deviceId) && performance.now() - sinceMs < BELIEVED_AFTER_MS) return;
+    await charge(deviceId, foreignBytes);
+  };
+
   const charge = async (deviceId: DeviceId, bytes: number): Promise<void> => {
     const charged = o.state().foreign.get(deviceId);
     const step = stepForeignUse(charged, bytes);
     if (step === charged) return;
+    await say({ deviceId, bytes: step, processes: deviceId === RAM ? largestOf(foreign) : [] });
+  };
+
+  const say = async (data: WorkerEventData<'ForeignUseChanged'>): Promise<void> => {
     const id = newId();
-    const processes = deviceId === RAM ? largestOf(foreign) : [];
-    await o.facts.worker(
-      id,
-      { type: 'ForeignUseChanged', data: { deviceId, bytes: step, processes } },
-      { correlationId: id, causationId: id },
-    );
+    await o.facts.worker(id, { type: 'ForeignUseChanged', data }, { correlationId: id, causationId: id });
   };
 
   o.freed?.attach({
@@ -204,7 +221,8 @@ export function measuredInRam(state: Pick<WorkerState, 'residents' | 'devices'>,
 
 /**
  * What our processes hold on a device, as the driver says; what residents were measured to hold where it does not. Of a
- * resident no more than it is charged with: what its process takes beyond that has no other place to be counted.
+ * resident no more than it is charged with, once it is known what its process takes beside its buffers: what it takes
+ * beyond that has no other place to be counted.
  * @param ownerOf the resident that a process belongs to; `leaving` when that has ended and its memory is still awaited
  */
 export function heldOn(
@@ -216,6 +234,8 @@ export function heldOn(
     const on = residents.get(id)?.measured?.byDevice.find((d) => d.deviceId === deviceId);
     return on && sumOf(on);
   };
+  const measured = (id: ResidentId): boolean =>
+    residents.get(id)?.measured?.byDevice.some((d) => d.deviceId === deviceId && d.processBytes > 0) === true;
   const byOwner = new Map<ResidentId | 'leaving', number>();
   let told = true;
   for (const { pid, bytes } of processes ?? []) {
@@ -228,7 +248,8 @@ export function heldOn(
     return [...residents.keys()].reduce((sum, id) => sum + (charged(id) ?? 0), 0);
   }
   return [...byOwner].reduce(
-    (sum, [owner, bytes]) => sum + Math.min(bytes, owner === 'leaving' ? bytes : (charged(owner) ?? bytes)),
+    (sum, [owner, bytes]) =>
+      sum + (owner !== 'leaving' && measured(owner) ? Math.min(bytes, charged(owner) ?? bytes) : bytes),
     0,
   );
 }

@@ -57,13 +57,15 @@ describe('the room that is read before a plan is acted on', () => {
 });
 
 describe('what is ours on an accelerator', () => {
-  const measured = (bytes: number) => ({
+  const measured = (bytes: number, processBytes: number) => ({
     measured: {
-      byDevice: [{ deviceId: CARD, weightsBytes: bytes, kvBytes: 0, computeBytes: 0, processBytes: 0 }],
+      byDevice: [
+        { deviceId: CARD, weightsBytes: bytes - processBytes, kvBytes: 0, computeBytes: 0, processBytes },
+      ],
     },
   });
   const residents = new Map<string, object>([
-    ['a', measured(5 * GIB)],
+    ['a', measured(5 * GIB, GIB)],
     ['b', {}],
   ]) as never;
   const owners = new Map<number, string>([
@@ -99,6 +101,12 @@ describe('what is ours on an accelerator', () => {
         { pid: 4, bytes: GIB },
       ]),
     ).toBe(8 * GIB);
+  });
+
+  it('is all of what the first engine on a card holds until it is known what its process takes', () => {
+    const first = new Map<string, object>([['a', measured(5 * GIB, 0)]]) as never;
+    const processes = [{ pid: 1, bytes: 5.5 * GIB }];
+    expect(heldOn({ device: card, processes }, (pid) => owners.get(pid) as never, first)).toBe(5.5 * GIB);
   });
 
   it('is what was measured where the driver lists no processes, or not what they hold', () => {
