@@ -52,8 +52,11 @@ export function encodeEvent(item: NewEvent, writer: Writer): EncodedEvent {
 }
 
 /** Bytes that the server counts: data, metadata and two for each character of the type. */
+export const countedBytes = (type: string, metadataBytes: number, dataBytes: number): number =>
+  dataBytes + metadataBytes + 2 * type.length;
+
 export const encodedBytes = (event: EncodedEvent): number =>
-  event.data.length + event.metadata.length + 2 * event.type.length;
+  countedBytes(event.type, event.metadata.length, event.data.length);
 
 /** Why an event of so many bytes can never be appended; undefined when it can. */
 export const tooLargeAlone = (

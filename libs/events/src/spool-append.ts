@@ -12,7 +12,7 @@ export function takeBatch(entries: readonly SpoolEntry[], from: number): SpoolEn
   for (let i = from; i < entries.length && batch.length < BATCH_EVENTS; i++) {
     const entry = entries[i];
     if (!entry) break;
-    bytes += encodedBytes(entry.event);
+    bytes += entry.eventBytes ?? encodedBytes(entry.event);
     if (batch.length > 0 && bytes > BATCH_BYTES) break;
     batch.push(entry);
   }

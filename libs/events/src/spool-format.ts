@@ -1,10 +1,12 @@
 import { crc32 } from 'node:zlib';
-import type { EncodedEvent, EventText } from './codec.js';
+import { countedBytes, type EncodedEvent, type EventText } from './codec.js';
 
 /** One event that waits for the log. */
 export interface SpoolEntry {
   readonly stream: string;
   readonly event: EncodedEvent;
+  /** Of the event, as the server counts; to be worked out where it is left out. */
+  readonly eventBytes?: number;
 }
 
 /**
@@ -36,29 +38,62 @@ export interface Formatted {
   readonly entries: readonly SpoolEntry[];
 }
 
+/**
+ * An event in the bytes that go to the file. The views of it that the log gets are made when it is sent: until then
+ * thousands may wait, and what they hold is carried along by the collector.
+ */
+class WrittenEntry implements SpoolEntry {
+  readonly stream: string;
+  readonly eventBytes: number;
+  readonly #id: string;
+  readonly #type: string;
+  readonly #bytes: Buffer;
+  readonly #metadataAt: number;
+  readonly #dataAt: number;
+  readonly #end: number;
+
+  constructor({ stream, event, metadataBytes, dataBytes }: SpoolText, bytes: Buffer, end: number) {
+    const { id, type } = event;
+    this.stream = stream;
+    this.eventBytes = countedBytes(type, metadataBytes, dataBytes);
+    this.#id = id;
+    this.#type = type;
+    this.#bytes = bytes;
+    this.#end = end - 1;
+    this.#dataAt = this.#end - dataBytes;
+    this.#metadataAt = this.#dataAt - 1 - metadataBytes;
+  }
+
+  get event(): EncodedEvent {
+    return {
+      id: this.#id,
+      type: this.#type,
+      metadata: this.#bytes.subarray(this.#metadataAt, this.#dataAt - 1),
+      data: this.#bytes.subarray(this.#dataAt, this.#end),
+    };
+  }
+}
+
 export function formatTexts(texts: readonly SpoolText[]): Formatted {
-  const headers = texts.map(({ stream, event: { id, type }, metadataBytes, dataBytes }) =>
-    headerOf(stream, id, type, metadataBytes, dataBytes),
-  );
+  let all = '';
   let total = 0;
-  for (const [i, { metadataBytes, dataBytes }] of texts.entries())
-    total += Buffer.byteLength(headers[i] ?? '') + metadataBytes + dataBytes + 2;
+  const ends: number[] = [];
+  for (const { stream, event, metadataBytes, dataBytes } of texts) {
+    const header = headerOf(stream, event.id, event.type, metadataBytes, dataBytes);
+    all += `${header}${event.metadata}\n${event.data}\n`;
+    // The parts before and after are counted: of the header only the stream's name can be more than ASCII.
+    total += header.length + nameOf(stream).moreBytes + metadataBytes + dataBytes + 2;
+    ends.push(total);
+  }
   const bytes = Buffer.allocUnsafeSlow(total);
+  bytes.write(all);
   const entries: SpoolEntry[] = [];
-  let at = 0;
-  for (const [i, { stream, event, metadataBytes, dataBytes }] of texts.entries()) {
-    const start = at;
-    const metadataAt = start + bytes.write(headers[i] ?? '', start);
-    const dataAt = metadataAt + metadataBytes + 1;
-    at = dataAt + dataBytes + 1;
-    bytes.write(event.metadata, metadataAt);
-    bytes[dataAt - 1] = NEWLINE;
-    bytes.write(event.data, dataAt);
-    bytes[at - 1] = NEWLINE;
-    writeSum(bytes, start, at);
-    const metadata = bytes.subarray(metadataAt, metadataAt + metadataBytes);
-    const data = bytes.subarray(dataAt, dataAt + dataBytes);
-    entries.push({ stream, event: { id: event.id, type: event.type, metadata, data } });
+  let start = 0;
+  for (const [i, text] of texts.entries()) {
+    const end = ends[i] ?? total;
+    writeSum(bytes, start, end);
+    entries.push(new WrittenEntry(text, bytes, end));
+    start = end;
   }
   return { bytes, entries };
 }
@@ -81,11 +116,34 @@ const headerOf = (
   type: string,
   metadataBytes: number,
   dataBytes: number,
-): string => `${MARK}00000000 ${metadataBytes} ${dataBytes} ${id} ${type} ${JSON.stringify(stream)}\n`;
+): string => `${MARK}00000000 ${metadataBytes} ${dataBytes} ${id} ${type} ${nameOf(stream).json}\n`;
+
+interface StreamName {
+  readonly json: string;
+  /** How many bytes it has beyond its characters. */
+  readonly moreBytes: number;
+}
+const MOST_NAMES = 256;
+const names = new Map<string, StreamName>();
+
+/** The name of a stream as it stands in headers; kept, since those of a moment are few. */
+function nameOf(stream: string): StreamName {
+  let name = names.get(stream);
+  if (!name) {
+    const json = JSON.stringify(stream);
+    name = { json, moreBytes: Buffer.byteLength(json) - json.length };
+    if (names.size >= MOST_NAMES) names.clear();
+    names.set(stream, name);
+  }
+  return name;
+}
 
 function writeSum(bytes: Buffer, start: number, end: number): void {
   const sum = crc32(bytes.subarray(start + AFTER_SUM, end));
-  bytes.write(sum.toString(16).padStart(8, '0'), start + SUM_AT, 'latin1');
+  for (let digit = 0, rest = sum; digit < 8; digit += 1, rest >>>= 4) {
+    const nibble = rest & 15;
+    bytes[start + SUM_AT + 7 - digit] = nibble < 10 ? 0x30 + nibble : 0x57 + nibble;
+  }
 }
 
 export interface ParsedSpool {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { encodedBytes } from './codec.js';
 import { formatEntries, formatTexts, parseEntries, type SpoolEntry } from './spool-format.js';
 
 const entry: fc.Arbitrary<SpoolEntry> = fc.record({
@@ -39,7 +40,10 @@ describe('a spool file', () => {
         }));
         const formatted = formatTexts(texts);
         expect(formatted.bytes.equals(formatEntries(list))).toBe(true);
-        expect(formatted.entries).toEqual(list);
+        expect(formatted.entries.map(({ stream, event }) => ({ stream, event }))).toEqual(list);
+        expect(formatted.entries.map((each) => each.eventBytes)).toEqual(
+          list.map((e) => encodedBytes(e.event)),
+        );
       }),
     );
   });

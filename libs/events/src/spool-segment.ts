@@ -10,24 +10,28 @@ import {
 } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { encodedBytes } from './codec.js';
+import { countedBytes, encodedBytes } from './codec.js';
 import { formatTexts, parseEntries, type SpoolEntry, type SpoolText } from './spool-format.js';
 
 const NAME = /^(\d+)-(\d+)\.spool$/;
 
 /** What counts against the bound. */
-export const entryBytes = (entry: SpoolEntry): number => encodedBytes(entry.event) + entry.stream.length;
+export const entryBytes = (entry: SpoolEntry): number =>
+  (entry.eventBytes ?? encodedBytes(entry.event)) + entry.stream.length;
 
 /** The same, before it is an entry. */
 export const textBytes = ({ stream, event, dataBytes, metadataBytes }: SpoolText): number =>
-  dataBytes + metadataBytes + 2 * event.type.length + stream.length;
+  countedBytes(event.type, metadataBytes, dataBytes) + stream.length;
+
+const NOTHING = Buffer.alloc(0);
+const TAKEN: SpoolEntry = { stream: '', event: { id: '', type: '', metadata: NOTHING, data: NOTHING } };
 
 /** One file of the spool, and as much of it in memory as is at work. */
 export class Segment {
   readonly path: string;
   /** Undefined: on disk only. */
   entries: SpoolEntry[] | undefined;
-  /** How many of the entries, from the first, the log has taken. */
+  /** How many of the entries, from the first, the log has taken; those are not to be looked at any more. */
   confirmed = 0;
   /** Nothing is written to it any more. */
   sealed: boolean;
@@ -108,6 +112,12 @@ export class Segment {
     }
     this.entries = [...entries];
     return this.entries;
+  }
+
+  /** The log has taken the next of them: they keep their places, and nothing else. */
+  confirm(count: number): void {
+    this.entries?.fill(TAKEN, this.confirmed, this.confirmed + count);
+    this.confirmed += count;
   }
 
   /** Lets go of the memory of a segment whose turn is far off. */

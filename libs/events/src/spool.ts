@@ -250,7 +250,7 @@ class FileSpool implements Spool {
       if (batch.length > 0) {
         await this.#append(batch);
         if (this.#stopped()) return;
-        segment.confirmed += batch.length;
+        segment.confirm(batch.length);
         this.waitingEvents -= batch.length;
         for (const entry of batch) this.waitingBytes -= entryBytes(entry);
       } else if (segment.sealed) {

@@ -1,12 +1,15 @@
 import type { CallHistory, KeepAlive } from '#domain/calls/call-history.js';
 import type { CallId, ModelKey, ResidentId } from '#domain/ids.js';
+import { NO_SLOT, SlotList, type Slotted } from '#runtime/slot-list.js';
 import type { ResidentActivity } from '#placement/contract.js';
 import type { CallOptions } from '#placement/model-name.js';
 import { freeInSeconds, type Ongoing } from '#placement/predict.js';
 
+type OngoingCall = Ongoing & Slotted;
+
 interface Resident {
   readonly modelKey: ModelKey;
-  readonly ongoing: Set<Ongoing>;
+  readonly ongoing: SlotList<OngoingCall>;
   lastCallEndedAtMs: number | undefined;
   lastCall: LastCall | undefined;
 }
@@ -60,7 +63,8 @@ export class Activity {
   ): () => boolean {
     const resident = this.#of(id, modelKey);
     resident.lastCall = this.#lastCall(call.callId, call.options.settings.idleUnloadSeconds);
-    const ongoing: Ongoing = {
+    const ongoing: OngoingCall = {
+      slot: NO_SLOT,
       startedAtMs: this.#now(),
       promptTokens: call.promptTokens,
       ...(call.maxTokens === undefined ? {} : { maxTokens: call.maxTokens }),
@@ -103,7 +107,7 @@ export class Activity {
   #of(id: ResidentId, modelKey: ModelKey): Resident {
     let resident = this.#residents.get(id);
     if (!resident) {
-      resident = { modelKey, ongoing: new Set(), lastCallEndedAtMs: undefined, lastCall: undefined };
+      resident = { modelKey, ongoing: new SlotList(), lastCallEndedAtMs: undefined, lastCall: undefined };
       this.#residents.set(id, resident);
     }
     return resident;

@@ -1,5 +1,7 @@
+import { type Slotted, SlotList } from '#runtime/slot-list.js';
+
 /** Something that is due at a time on the clock of `performance.now()`. */
-export interface Alarm {
+export interface Alarm extends Slotted {
   dueAtMs: number;
   /** Called once it is due, a look late at most; to be set again for another time. */
   ring(): void;
@@ -12,7 +14,7 @@ const LOOK_EVERY_MS = 250;
  * of what waiting costs.
  */
 export class Alarms {
-  readonly #all = new Set<Alarm>();
+  readonly #all = new SlotList<Alarm>();
   readonly #lookEveryMs: number;
   #timer: NodeJS.Timeout | undefined;
 

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { type Result, err, ok } from '#domain/result.js';
 import { formatBytes, MIB } from '#domain/units.js';
+import { NO_SLOT } from '#runtime/slot-list.js';
 import { type Alarm, Alarms } from './alarms.js';
 
 export const MAX_BODY_BYTES = 64 * MIB;
@@ -79,6 +80,7 @@ function refusedUnread(req: IncomingMessage): BerthError | undefined {
 }
 
 class BodyReader implements Alarm {
+  slot = NO_SLOT;
   dueAtMs = 0;
   readonly #done: (received: Received) => void;
   readonly #stalls: Stalls;

@@ -5,6 +5,7 @@ import { callId, type CallId, type ModelKey, UNRESOLVED } from '#domain/ids.js';
 import type { Result } from '#domain/result.js';
 import type { Writable } from '#domain/writable.js';
 import { newId } from '#runtime/ids.js';
+import { NO_SLOT, type Slotted } from '#runtime/slot-list.js';
 import type { Access, Caller } from '../access/access.js';
 import type { TicketView } from '../admission/port.js';
 import type { EarlyRefusal } from '../recorder/access-log.js';
@@ -40,7 +41,8 @@ export interface CallDeps extends ServingDeps {
 }
 
 /** One call from its first byte to its end. */
-export class ServedCall {
+export class ServedCall implements Slotted {
+  slot = NO_SLOT;
   readonly id = callId(newId());
   readonly client: CallClient;
   readonly #d: CallDeps;

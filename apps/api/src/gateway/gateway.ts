@@ -3,6 +3,7 @@ import { type BerthError, berthError } from '#domain/errors.js';
 import { callId } from '#domain/ids.js';
 import { resolveModel } from '#domain/catalog/catalog.js';
 import { newId } from '#runtime/ids.js';
+import { SlotList } from '#runtime/slot-list.js';
 import type { Access, Caller, Refusal } from '../access/access.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Metrics } from '../live/metrics.js';
@@ -29,7 +30,7 @@ const POLL_MS = 20;
 /** The data plane: takes `/v1/*` and `/health` before any framework sees them. */
 export class Gateway {
   readonly #o: GatewayOptions;
-  readonly #calls = new Set<ServedCall>();
+  readonly #calls = new SlotList<ServedCall>();
   #stopping = false;
 
   constructor(options: GatewayOptions) {

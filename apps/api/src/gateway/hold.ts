@@ -1,3 +1,4 @@
+import { NO_SLOT } from '#runtime/slot-list.js';
 import type { TicketView } from '../admission/port.js';
 import { type Alarm, Alarms } from './alarms.js';
 import type { CallClient } from './client.js';
@@ -28,6 +29,7 @@ export interface HoldOptions {
  * the engine's first byte.
  */
 export class Hold implements Alarm {
+  slot = NO_SLOT;
   dueAtMs = 0;
   readonly #o: HoldOptions;
   readonly #alarms: Alarms;

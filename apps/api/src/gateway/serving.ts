@@ -61,6 +61,8 @@ export interface ServingOptions extends ServingDeps {
   readonly guard: (step: () => void) => void;
 }
 
+/** Made once: an error takes its stack, which at every call is a good part of what the call costs. */
+const ENDED = new Error('the call has ended');
 /** Before the first byte a call is sent once more after a new placement. */
 const PLACEMENTS = 2;
 /** A pooled connection that fails this soon was closed by the engine while it idled. */
@@ -99,7 +101,7 @@ export class Serving {
     this.#over = true;
     this.#o.hold.stop();
     this.#pending?.leave();
-    this.#relay?.abort(new Error('the call has ended'));
+    this.#relay?.abort(ENDED);
     this.#lease?.release();
   }
 

@@ -1,7 +1,7 @@
 import { decodeMsPerToken } from '#domain/calls/call-history.js';
 import type { CallEventData } from '#domain/events/call-events.js';
 import type { HistoryEventData } from '#domain/events/history-events.js';
-import type { PairHistory } from '#domain/history/history.js';
+import type { ServingFigures } from '#domain/history/history.js';
 import { median } from '#domain/median.js';
 import { memo } from '#domain/memo.js';
 import { classKey, placementClassOf } from '#domain/placement-terms.js';
@@ -40,13 +40,19 @@ export class ServingFacts {
     const { callId, residentId, workerId, modelKey, outcome } = data;
     if (outcome !== 'completed' || residentId === undefined || workerId === undefined) return;
     const resident = this.#fleet.resident(residentId)?.resident;
-    const measured = resident && servedBy(resident, data);
-    if (!measured) return;
+    if (!resident) return;
     const key = keyOf(resident);
-    if (
-      !this.#isNews(`${workerId}|${modelKey}|${key}`, key, this.#fleet.history(workerId, modelKey), measured)
-    )
-      return;
+    const name = `${workerId}|${modelKey}|${key}`;
+    const written = this.#written.get(name) ?? { count: 0, atMs: 0 };
+    const history = this.#fleet.history(workerId, modelKey).serving.get(key) ?? [];
+    const count = Math.max(written.count, history.length);
+    const sinceMs = this.#now() - written.atMs;
+    // Nearly every call ends here.
+    if (count >= KEPT && sinceMs < NEWS_EVERY_MS) return;
+    const measured = servedBy(resident, data);
+    if (!measured) return;
+    if (count >= KEPT && sinceMs < OLD_MS && !isNews(measured, history)) return;
+    this.#written.set(name, { count: count + 1, atMs: this.#now() });
     this.#spool.record(streams.history(workerId, modelKey), {
       id: derivedId('ServingMeasured', callId),
       event: { type: 'ServingMeasured', data: measured },
@@ -54,32 +60,22 @@ export class ServingFacts {
       at: data.stamps.finishedAt,
     });
   }
-
-  #isNews(name: string, key: string, history: PairHistory, served: Served): boolean {
-    const known = history.serving.get(key) ?? [];
-    const written = this.#written.get(name) ?? { count: 0, atMs: 0 };
-    const sinceMs = this.#now() - written.atMs;
-    const count = Math.max(written.count, known.length);
-    const isNews =
-      count < KEPT ||
-      sinceMs >= OLD_MS ||
-      (sinceMs >= NEWS_EVERY_MS &&
-        (isOff(
-          served.decodeMsPerToken,
-          known.flatMap((k) => k.decodeMsPerToken ?? []),
-        ) ||
-          isOff(
-            served.promptMsPerToken,
-            known.flatMap((k) => k.promptMsPerToken ?? []),
-          )));
-    if (isNews) this.#written.set(name, { count: count + 1, atMs: this.#now() });
-    return isNews;
-  }
 }
 
 const keyOf = memo((resident: Resident): string =>
   classKey(placementClassOf(resident.artifact, resident.contract)),
 );
+
+/** A figure that is off from those that are known. */
+const isNews = (served: Served, known: readonly ServingFigures[]): boolean =>
+  isOff(
+    served.decodeMsPerToken,
+    known.flatMap((k) => k.decodeMsPerToken ?? []),
+  ) ||
+  isOff(
+    served.promptMsPerToken,
+    known.flatMap((k) => k.promptMsPerToken ?? []),
+  );
 
 function isOff(figure: number | undefined, known: readonly number[]): boolean {
   const middle = median(known);
