@@ -5,8 +5,8 @@ import {
   binaryEvent,
   END,
   type EventStoreDBClient,
+  jsonEvent,
   START,
-  streamNameFilter,
 } from '@eventstore/db-client';
 import { collect, eventually } from '../../apps/event-node/src/testing/node-fixture.js';
 import { contenders, event, fresh, onlyEmbedded, type Running, seen } from './servers.js';
@@ -28,6 +28,10 @@ for (const contender of contenders) {
         Array.from({ length: count }, () => event()),
       );
     const conflict = { type: 'wrong-expected-version' };
+    const seenBackwards = async (stream: string) =>
+      (await collect(client.readStream(stream, { direction: BACKWARDS, fromRevision: END }))).map((e) =>
+        Number(e.event?.revision),
+      );
 
     test('revisions count from 0 without a gap, and the answer has the last one’s place', async () => {
       const stream = fresh();
@@ -83,17 +87,22 @@ for (const contender of contenders) {
       expect(await seen(client, stream)).toEqual([0, 1]);
     });
 
-    test('with any, a batch whose ids are all known is answered with its old place', async () => {
-      const stream = fresh();
-      const batch = [event(), event()];
-      const first = await client.appendToStream(stream, batch);
-      await write(stream, 1);
-      const again = await client.appendToStream(stream, batch);
-      expect(again.nextExpectedRevision).toBe(first.nextExpectedRevision);
-      await expect(client.appendToStream(stream, [...batch, event()])).rejects.toMatchObject(conflict);
-      await client.appendToStream(stream, [event(), ...batch]);
-      expect(await seen(client, stream)).toEqual([0, 1, 2, 3, 4, 5]);
-    });
+    for (const expectedRevision of ['any', 'stream_exists'] as const) {
+      test(`with ${expectedRevision}, a batch whose ids are all known is answered with its old place`, async () => {
+        const stream = fresh();
+        const batch = [event(), event()];
+        const first = await client.appendToStream(stream, batch);
+        await write(stream, 1);
+        const append = (events: ReturnType<typeof event>[]) =>
+          client.appendToStream(stream, events, { expectedRevision });
+        const again = await append(batch);
+        expect(again.nextExpectedRevision).toBe(first.nextExpectedRevision);
+        expect(again.position).toEqual(first.position);
+        await expect(append([...batch, event()])).rejects.toMatchObject(conflict);
+        await append([event(), ...batch]);
+        expect(await seen(client, stream)).toEqual([0, 1, 2, 3, 4, 5]);
+      });
+    }
 
     test('metadata alone makes a stream exist to its writers and not to its readers', async () => {
       const stream = fresh();
@@ -105,7 +114,9 @@ for (const contender of contenders) {
 
     test('a deleted stream is not found; whoever expects it to exist is told', async () => {
       const stream = fresh();
-      await expect(client.deleteStream(stream)).rejects.toMatchObject(conflict);
+      for (const expectedRevision of ['any', 'no_stream', 3n] as const) {
+        await expect(client.deleteStream(stream, { expectedRevision })).rejects.toMatchObject(conflict);
+      }
       await write(stream, 3);
       await client.setStreamMetadata(stream, { maxCount: 9 });
       await client.deleteStream(stream, { expectedRevision: 2n });
@@ -127,8 +138,19 @@ for (const contender of contenders) {
           'the stream is seen again',
         );
         expect(await seen(client, stream)).toEqual([3, 4]);
+        expect((await client.getStreamMetadata(stream)).metadata?.truncateBefore).toBe(3);
       });
     }
+
+    test.runIf(onlyEmbedded(contender, 'the digits of a $tb on the wire'))(
+      'a deletion is metadata with the greatest $tb there is, digit by digit',
+      async () => {
+        const stream = fresh();
+        await write(stream, 1);
+        await client.deleteStream(stream);
+        expect(await running.wireText(`$$${stream}`)).toBe('{"$tb":9223372036854775807}');
+      },
+    );
 
     test('metadata revives a deleted stream empty', async () => {
       const stream = fresh();
@@ -160,10 +182,34 @@ for (const contender of contenders) {
       await write(stream, 6);
       await client.setStreamMetadata(stream, { maxCount: 4, truncateBefore: 1 });
       expect(await seen(client, stream)).toEqual([2, 3, 4, 5]);
+      expect(await seenBackwards(stream)).toEqual([5, 4, 3, 2]);
       await client.setStreamMetadata(stream, { maxCount: 4, truncateBefore: 5 });
-      const back = await collect(client.readStream(stream, { direction: BACKWARDS, fromRevision: END }));
-      expect(back.map((e) => e.event?.revision)).toEqual([5n]);
+      expect(await seen(client, stream)).toEqual([5]);
+      expect(await seenBackwards(stream)).toEqual([5]);
     });
+
+    test('bounds that are no integers are ignored', async () => {
+      const stream = fresh();
+      await write(stream, 3);
+      await client.appendToStream(
+        `$$${stream}`,
+        jsonEvent({ type: '$metadata', data: { $maxCount: 1.5, $tb: '2', $maxAge: null } }),
+      );
+      expect(await seen(client, stream)).toEqual([0, 1, 2]);
+    });
+
+    for (const truncateBefore of ['9007199254740991', '9007199254740993', '4611686018427387904']) {
+      test(`a $tb of ${truncateBefore} empties a stream and does not delete it`, async () => {
+        const stream = fresh();
+        await write(stream, 2);
+        const data = Buffer.from(`{"$tb":${truncateBefore}}`);
+        await client.appendToStream(`$$${stream}`, binaryEvent({ type: '$metadata', data }));
+        if (contender.embedded) expect(await running.wireText(`$$${stream}`)).toBe(data.toString());
+        expect(await seen(client, stream)).toEqual([]);
+        await client.appendToStream(stream, event(), { expectedRevision: 1n });
+        expect(await seen(client, stream)).toEqual([]);
+      });
+    }
 
     test('a stream whose events are all hidden is empty and not missing', async () => {
       const stream = fresh();
@@ -177,6 +223,7 @@ for (const contender of contenders) {
       await client.setStreamMetadata(stream, { maxAge: 1 });
       await write(stream, 1);
       await eventually(async () => (await seen(client, stream)).length === 0, 'the event has aged away');
+      expect(await seenBackwards(stream)).toEqual([]);
     });
 
     test('a metadata stream shows its newest event alone', async () => {
@@ -184,6 +231,31 @@ for (const contender of contenders) {
       await client.setStreamMetadata(stream, { maxCount: 1 });
       await client.setStreamMetadata(stream, { maxCount: 2 });
       expect(await seen(client, `$$${stream}`)).toEqual([1]);
+    });
+
+    test('metadata has no metadata of its own', async () => {
+      await expect(write(`$$$$${fresh()}`, 1)).rejects.toThrow();
+    });
+
+    test('$acl is kept and given back as it was set, with what else the metadata says', async () => {
+      const stream = fresh();
+      const acl = {
+        readRoles: ['$all'],
+        writeRoles: ['$admins', 'writers'],
+        deleteRoles: ['$admins'],
+        metaReadRoles: ['$all'],
+        metaWriteRoles: ['$admins'],
+      };
+      await client.setStreamMetadata(stream, { acl, maxCount: 7, owner: 'contract' });
+      expect((await client.getStreamMetadata(stream)).metadata).toEqual({
+        acl,
+        maxCount: 7,
+        owner: 'contract',
+      });
+      const [newest] = await collect(client.readStream(`$$${stream}`));
+      expect(newest?.event?.data).toMatchObject({
+        $acl: { $r: ['$all'], $w: ['$admins', 'writers'], $d: ['$admins'], $mr: ['$all'], $mw: ['$admins'] },
+      });
     });
 
     test('$all goes on showing what retention and deletion hide, at the same places', async () => {
@@ -196,6 +268,11 @@ for (const contender of contenders) {
       const shown = await collect(client.readAll({ fromPosition: from }));
       expect(shown.filter((e) => e.event?.streamId === stream).map((e) => e.event?.id)).toEqual(ids);
       expect(shown.some((e) => e.event?.streamId === `$$${stream}`)).toBe(true);
+      await client.tombstoneStream(stream);
+      const later = await collect(client.readAll({ fromPosition: from }));
+      const own = later.flatMap((e) => (e.event?.streamId === stream ? [e.event] : []));
+      expect(own.map((e) => e.type)).toEqual(['ContractTested', 'ContractTested', '$streamDeleted']);
+      expect(own.at(-1)?.revision).toBe(2n ** 63n - 1n);
     });
 
     test.runIf(onlyEmbedded(contender, 'a scavenge'))(
@@ -216,121 +293,6 @@ for (const contender of contenders) {
         expect(await places()).toEqual(before.slice(3));
         expect((await write(stream, 1)).nextExpectedRevision).toBe(4n);
         expect(before.at(-1)?.[1]).toBe(position?.commit);
-      },
-    );
-
-    test('reads of a stream start inclusively; beyond its end there is nothing forwards, its end backwards', async () => {
-      const stream = fresh();
-      await write(stream, 3);
-      const read = async (direction: 'forwards' | 'backwards', fromRevision: bigint) =>
-        (await collect(client.readStream(stream, { direction, fromRevision }))).map((e) => e.event?.revision);
-      expect(await read('forwards', 1n)).toEqual([1n, 2n]);
-      expect(await read('backwards', 1n)).toEqual([1n, 0n]);
-      expect(await read('forwards', 9n)).toEqual([]);
-      expect(await read('backwards', 9n)).toEqual([2n, 1n, 0n]);
-    });
-
-    test('$all is read inclusively forwards and exclusively backwards', async () => {
-      const stream = fresh();
-      await write(stream, 1);
-      const { position } = await write(stream, 1);
-      if (!position) throw new Error('an append has no position');
-      const [forwards] = await collect(client.readAll({ fromPosition: position, maxCount: 1 }));
-      expect(forwards?.event?.position).toEqual(position);
-      const [backwards] = await collect(
-        client.readAll({ direction: BACKWARDS, fromPosition: position, maxCount: 1 }),
-      );
-      expect(backwards?.event?.position.commit).toBeLessThan(position.commit);
-    });
-
-    test('subscriptions start behind their place, catch up once and go on', async () => {
-      const stream = fresh();
-      await write(stream, 3);
-      const heard: (string | number)[] = [];
-      const subscription = client.subscribeToStream(stream, { fromRevision: 0n });
-      subscription.on('data', ({ event: e }) => heard.push(Number(e?.revision)));
-      subscription.on('caughtUp', () => heard.push('caught up'));
-      subscription.on('error', (error) => heard.push(String(error)));
-      await eventually(() => heard.includes('caught up'), 'the subscription caught up');
-      await write(stream, 1);
-      await eventually(() => heard.length >= 4, 'the new event came');
-      expect(heard).toEqual([1, 2, 'caught up', 3]);
-      await subscription.unsubscribe();
-    });
-
-    test('a subscription to the log follows the named streams alone, in the log’s order, and says how far it is', async () => {
-      const category = `only${randomUUID().slice(0, 8)}`;
-      const [one, two] = [fresh(category), fresh(category)];
-      const { position } = await write(fresh('noise'), 1);
-      await write(one, 1);
-      await write(fresh('noise'), 40);
-      await write(two, 1);
-      const heard: string[] = [];
-      const checkpoints: bigint[] = [];
-      const subscription = client.subscribeToAll({
-        fromPosition: position ?? START,
-        filter: streamNameFilter({
-          prefixes: [`${category}-`],
-          maxSearchWindow: 8,
-          checkpointInterval: 1,
-          checkpointReached: (_: unknown, place: { commit: bigint }) => {
-            checkpoints.push(place.commit);
-            return Promise.resolve();
-          },
-        }),
-      });
-      subscription.on('data', ({ event: e }) => heard.push(e?.streamId ?? ''));
-      subscription.on('caughtUp', () => heard.push('caught up'));
-      subscription.on('error', (error) => heard.push(String(error)));
-      await eventually(() => heard.includes('caught up'), 'the subscription caught up');
-      await write(one, 1);
-      await eventually(() => heard.length >= 4, 'the new event came');
-      expect(heard).toEqual([one, two, 'caught up', one]);
-      expect(checkpoints.length).toBeGreaterThan(0);
-      expect(checkpoints).toEqual([...new Set(checkpoints)].sort((a, b) => (a < b ? -1 : 1)));
-      await subscription.unsubscribe();
-    });
-
-    test('filters take the expressions that every server understands', async () => {
-      const category = `expr${randomUUID().slice(0, 8)}`;
-      for (const name of ['a1', 'a2', 'b1', 'a+b']) await write(`${category}-${name}`, 1);
-      const matching = async (regex: string) => {
-        const heard: string[] = [];
-        let caughtUp = false;
-        const subscription = client.subscribeToAll({ filter: streamNameFilter({ regex }) });
-        subscription.on('data', ({ event: e }) => heard.push(e?.streamId.slice(category.length + 1) ?? ''));
-        subscription.on('caughtUp', () => (caughtUp = true));
-        subscription.on('error', (error) => heard.push(String(error)));
-        await eventually(() => caughtUp, 'the subscription caught up');
-        await subscription.unsubscribe();
-        return heard;
-      };
-      expect(await matching(`^${category}-a[12]$`)).toEqual(['a1', 'a2']);
-      expect(await matching(`^${category}-(a1|b.*)$`)).toEqual(['a1', 'b1']);
-      expect(await matching(`^${category}-a\\+b?$`)).toEqual(['a+b']);
-    });
-
-    test('links are resolved on request, and one whose target is gone has a link and no event', async () => {
-      const [target, links] = [fresh(), fresh()];
-      await write(target, 2);
-      await client.setStreamMetadata(target, { truncateBefore: 1 });
-      const link = (data: string) => binaryEvent({ type: '$>', data: Buffer.from(data) });
-      await client.appendToStream(links, [link(`1@${target}`), link(`0@${target}`), link(`0@${fresh()}`)]);
-      const resolved = await collect(client.readStream(links, { resolveLinkTos: true }));
-      expect(resolved.map((e) => [e.link?.revision, e.event?.streamId, e.event?.revision])).toEqual([
-        [0n, target, 1n],
-        [1n, undefined, undefined],
-        [2n, undefined, undefined],
-      ]);
-    });
-
-    test.runIf(onlyEmbedded(contender, 'system projections, which an operator may have switched on'))(
-      'streams of system projections are not found',
-      async () => {
-        await write(fresh('category'), 1);
-        for (const stream of ['$ce-category', '$et-ContractTested', '$streams', '$bc-x']) {
-          expect(await seen(client, stream)).toBe('stream-not-found');
-        }
       },
     );
 

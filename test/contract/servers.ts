@@ -1,6 +1,9 @@
 import { EventStoreDBClient, jsonEvent, type JSONEventType } from '@eventstore/db-client';
+import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
+import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import { randomUUID } from 'node:crypto';
 import { collect, disposeWithin, startTestNode } from '../../apps/event-node/src/testing/node-fixture.js';
+import { rawRead } from '../../apps/event-node/src/testing/raw-client.js';
 
 /** A server that the contract is held against. */
 export interface Contender {
@@ -15,6 +18,8 @@ export interface Running {
   readonly client: EventStoreDBClient;
   /** Removes what retention hides; the embedded node only. */
   scavenge(): Promise<unknown>;
+  /** The data of a stream's newest event as it stands on the wire; the embedded node only. */
+  wireText(stream: string): Promise<string>;
   stop(): Promise<void>;
 }
 
@@ -27,10 +32,32 @@ const embedded: Contender = {
       url: node.connectionString,
       client,
       scavenge: () => node.scavenge(),
+      wireText: async (stream) => {
+        const [newest] = await rawRead(node.port, newestOf(stream));
+        return Buffer.from(newest?.getEvent()?.getEvent()?.getData_asU8() ?? []).toString('utf8');
+      },
       stop: () => test.stop(),
     };
   },
 };
+
+/** The client's own reads make doubles of numbers that are none. */
+function newestOf(stream: string): streamsPb.ReadReq.Options {
+  const options = new streamsPb.ReadReq.Options();
+  const of = new streamsPb.ReadReq.Options.StreamOptions();
+  const id = new sharedPb.StreamIdentifier();
+  id.setStreamName(Buffer.from(stream));
+  of.setStreamIdentifier(id);
+  of.setEnd(new sharedPb.Empty());
+  options.setStream(of);
+  options.setReadDirection(streamsPb.ReadReq.Options.ReadDirection.BACKWARDS);
+  options.setCount('1');
+  options.setNoFilter(new sharedPb.Empty());
+  const uuid = new streamsPb.ReadReq.Options.UUIDOption();
+  uuid.setString(new sharedPb.Empty());
+  options.setUuidOption(uuid);
+  return options;
+}
 
 const external = (url: string): Contender => ({
   name: 'the server at EVENTSTORE_URL',
@@ -41,6 +68,7 @@ const external = (url: string): Contender => ({
       url,
       client,
       scavenge: () => Promise.reject(new Error('a real server is scavenged by its own schedule')),
+      wireText: () => Promise.reject(new Error('the wire is looked at on the embedded node alone')),
       stop: () => disposeWithin(client),
     });
   },

@@ -3,14 +3,7 @@ import { closeSync, existsSync, openSync, readdirSync, statSync, writeFileSync, 
 import { join } from 'node:path';
 import { START } from '@eventstore/db-client';
 import { openLog } from './store/open-log.js';
-import {
-  collect,
-  connect,
-  disposeWithin,
-  event,
-  startTestNode,
-  temporaryFolder,
-} from './testing/node-fixture.js';
+import { collect, event, eventually, startTestNode, temporaryFolder } from './testing/node-fixture.js';
 
 async function filledFolder(events: number) {
   const folder = temporaryFolder();
@@ -114,17 +107,35 @@ test('a full disk refuses appends with a typed error, reads go on, and appends t
   folder.remove();
 });
 
-test('a client meets a full disk as an error of its append and a broken call, and can go on', async () => {
+const full = /The disk that holds the event log is full: nothing was written, reads go on\./;
+const big = () => event('Big', { pad: 'b'.repeat(100_000) });
+
+test('a client meets a full disk as typed errors, reads on meanwhile, and appends again when there is room', async () => {
   const running = await startTestNode();
   const { node, client } = running;
   await client.appendToStream('full-1', event());
+  const followed: (number | string)[] = [];
+  const subscription = client.subscribeToStream('full-1');
+  subscription.on('data', ({ event: e }) => followed.push(Number(e?.revision)));
+  subscription.on('error', (error) => followed.push(String(error)));
+  await eventually(() => followed.length === 1, 'the subscription has the first event');
   node.database.exec('pragma max_page_count = 30');
-  const big = () => event('Big', { pad: 'b'.repeat(100_000) });
-  await expect(client.appendToStream('full-1', big())).rejects.toThrow();
+  for (let i = 0; i < 3; i++) {
+    await expect(client.appendToStream('full-1', big())).rejects.toMatchObject({ type: 'unknown' });
+    expect(await collect(client.readStream('full-1'))).toHaveLength(1);
+  }
   node.database.exec('pragma max_page_count = 1000000');
-  expect(await collect(client.readStream('full-1'))).toHaveLength(1);
-  const other = connect(node.connectionString);
-  expect((await other.appendToStream('full-1', big())).nextExpectedRevision).toBe(1n);
-  await disposeWithin(other);
+  expect((await client.appendToStream('full-1', big())).nextExpectedRevision).toBe(1n);
+  await eventually(() => followed.length === 2, 'the subscription has the second event');
+  expect(followed).toEqual([0, 1]);
+  await subscription.unsubscribe();
+
+  // The other path of an append, which carries its own credentials, gives the sentence as well.
+  node.database.exec('pragma max_page_count = 30');
+  const credentials = { username: 'admin', password: 'any' };
+  await expect(client.appendToStream('full-1', big(), { credentials })).rejects.toMatchObject({
+    type: 'unavailable',
+    message: expect.stringMatching(full) as string,
+  });
   await running.stop();
 });

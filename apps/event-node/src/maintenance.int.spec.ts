@@ -123,3 +123,68 @@ test('$acl of a stream overrules the defaults, and closes a subscription whose r
   await disposeWithin(agent);
   await running.stop();
 });
+
+test('each right of $acl is given to the role it names, as one or in a list, and to nobody else but administrators', async () => {
+  const running = await startTestNode({ insecure: false });
+  const { client, dataDir } = running;
+  const [agent, projector] = (['agent', 'projector'] as const).map((role) => {
+    const [username = '', password = ''] = readFileSync(join(dataDir, `credential-${role}`), 'utf8')
+      .trim()
+      .split(':');
+    return { username, password };
+  });
+  const may = (work: Promise<unknown>) =>
+    work.then(
+      () => true,
+      (error: unknown) => {
+        expect(error).toMatchObject({ type: 'access-denied' });
+        return false;
+      },
+    );
+  type Who = { readonly credentials?: { username: string; password: string } };
+  const rights: Record<string, (stream: string, who: Who) => Promise<unknown>> = {
+    $r: (stream, who) => collect(client.readStream(stream, who)),
+    $w: (stream, who) => client.appendToStream(stream, event(), who),
+    $d: (stream, who) => client.deleteStream(stream, who),
+    $mr: (stream, who) => client.getStreamMetadata(stream, who),
+    $mw: (stream, who) => client.setStreamMetadata(stream, { maxCount: 9 }, who),
+  };
+  for (const [right, use] of Object.entries(rights)) {
+    for (const roles of ['agent', ['other', 'agent']]) {
+      const stream = `granted-${right.slice(1)}-${roles.length}`;
+      await client.appendToStream(stream, event());
+      // Nobody has any right but the one in question.
+      const acl = { $r: [], $w: [], $d: [], $mr: [], $mw: [], [right]: roles };
+      await client.appendToStream(`$$${stream}`, event('$metadata', { $acl: acl }));
+      for (const [other, useOther] of Object.entries(rights)) {
+        const granted = other === right;
+        if (!granted)
+          expect([right, other, await may(useOther(stream, { credentials: agent! }))]).toEqual([
+            right,
+            other,
+            false,
+          ]);
+      }
+      expect([right, await may(use(stream, { credentials: projector! }))]).toEqual([right, false]);
+      expect([right, await may(use(stream, { credentials: agent! }))]).toEqual([right, true]);
+      // Its own use may have changed the metadata or deleted the stream; the administrator may all the same.
+      if (right !== '$d') expect([right, await may(use(stream, {}))]).toEqual([right, true]);
+    }
+  }
+  await client.setStreamMetadata('open-1', { acl: { writeRoles: ['$all'] } });
+  expect(await may(client.appendToStream('open-1', event(), { credentials: projector! }))).toBe(true);
+  await running.stop();
+});
+
+test('of a node without passwords $acl shuts nobody out', async () => {
+  const running = await startTestNode();
+  const { client } = running;
+  const nobody: string[] = [];
+  const acl = { $r: nobody, $w: nobody, $d: nobody, $mr: nobody, $mw: nobody };
+  await client.appendToStream('open-1', event());
+  await client.appendToStream('$$open-1', event('$metadata', { $acl: acl }));
+  expect(await collect(client.readStream('open-1'))).toHaveLength(1);
+  expect((await client.appendToStream('open-1', event())).success).toBe(true);
+  await client.deleteStream('open-1');
+  await running.stop();
+});

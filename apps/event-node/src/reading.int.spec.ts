@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { randomUUID } from 'node:crypto';
 import {
   BACKWARDS,
+  binaryEvent,
   END,
   type EventStoreDBClient,
   eventTypeFilter,
@@ -10,7 +11,6 @@ import {
 } from '@eventstore/db-client';
 import streamsPb from '@eventstore/db-client/generated/streams_pb.js';
 import sharedPb from '@eventstore/db-client/generated/shared_pb.js';
-import { binaryEvent } from '@eventstore/db-client';
 import { rawRead } from './testing/raw-client.js';
 import { collect, event, startTestNode, type TestNode } from './testing/node-fixture.js';
 
@@ -100,28 +100,6 @@ test('a new log begins with system events, so that a reader who forgets to filte
   expect(first?.event?.type).toMatch(/^\$/);
 });
 
-test('a position beyond the log is refused', async () => {
-  const far = { commit: 10n ** 15n, prepare: 10n ** 15n };
-  await expect(collect(client.readAll({ fromPosition: far }))).rejects.toThrow(/invalid position/);
-});
-
-test('links are resolved on request, and one whose target is gone has no event', async () => {
-  const [target, links] = [fresh(), fresh()];
-  await write(target, 3);
-  await client.setStreamMetadata(target, { truncateBefore: 1 });
-  const link = (data: string) => binaryEvent({ type: '$>', data: Buffer.from(data) });
-  await client.appendToStream(links, [link(`2@${target}`), link(`0@${target}`), link(`0@${fresh()}`)]);
-  const resolved = await collect(client.readStream(links, { resolveLinkTos: true }));
-  expect(resolved.map((e) => [e.link?.revision, e.event?.streamId, e.event?.revision])).toEqual([
-    [0n, target, 2n],
-    [1n, undefined, undefined],
-    [2n, undefined, undefined],
-  ]);
-  expect(resolved[0]?.commitPosition).toBe(resolved[0]?.link?.position?.commit);
-  const plain = await collect(client.readStream(links));
-  expect(plain.map((e) => e.event?.type)).toEqual(['$>', '$>', '$>']);
-});
-
 const options = (change: (options: streamsPb.ReadReq.Options) => void) => {
   const options = new streamsPb.ReadReq.Options();
   const all = new streamsPb.ReadReq.Options.AllOptions();
@@ -182,6 +160,44 @@ const refused: [string, (o: streamsPb.ReadReq.Options) => void][] = [
           f.setCheckpointintervalmultiplier(0);
         }),
       ),
+  ],
+  [
+    'a filter with neither prefix nor expression',
+    (o) =>
+      o.setFilter(filter((f) => f.setEventType(new streamsPb.ReadReq.Options.FilterOptions.Expression()))),
+  ],
+  [
+    'a search window of 0',
+    (o) =>
+      o.setFilter(
+        filter((f) => {
+          f.setEventType(regex('a'));
+          f.setMax(0);
+        }),
+      ),
+  ],
+  ['neither count nor subscription', (o) => o.clearCount()],
+  ['neither stream nor $all', (o) => o.clearAll()],
+  ['no place to begin', (o) => o.setAll(new streamsPb.ReadReq.Options.AllOptions())],
+  [
+    'a stream without a name',
+    (o) => {
+      const stream = new streamsPb.ReadReq.Options.StreamOptions();
+      stream.setStreamIdentifier(new sharedPb.StreamIdentifier());
+      stream.setStart(new sharedPb.Empty());
+      o.setStream(stream);
+    },
+  ],
+  [
+    'a position beyond the log',
+    (o) => {
+      const all = new streamsPb.ReadReq.Options.AllOptions();
+      const position = new streamsPb.ReadReq.Options.Position();
+      position.setCommitPosition('1000000000000000');
+      position.setPreparePosition('1000000000000000');
+      all.setPosition(position);
+      o.setAll(all);
+    },
   ],
   ['a bad regular expression', (o) => o.setFilter(filter((f) => f.setEventType(regex('(['))))],
 ];

@@ -59,6 +59,18 @@ test('$maxAge hides what is older, counted in seconds of the clock', async () =>
   expect(await forwards(stream)).toEqual([]);
 });
 
+test('an event of exactly $maxAge is shown, and a millisecond later no more', async () => {
+  const stream = fresh();
+  await setRaw(stream, { $maxAge: 60 });
+  await write(stream, 1);
+  clockMs += 60_000;
+  expect(await forwards(stream)).toEqual([0]);
+  expect(await backwards(stream)).toEqual([0]);
+  clockMs += 1;
+  expect(await forwards(stream)).toEqual([]);
+  expect(await backwards(stream)).toEqual([]);
+});
+
 test('values that are no integers are ignored', async () => {
   const stream = fresh();
   await write(stream, 3);

@@ -140,11 +140,8 @@ class BatchAppendCall {
       .append(stream, expected, events)
       .then(
         ({ revision, position }) => this.#write(batchSuccess(correlation, stream, revision, position)),
-        (error: unknown) => {
-          this.#refuse(correlation, stream, error);
-          // The disk refuses: the client shall reconnect rather than pour more into this call.
-          if (error instanceof NodeError && error.code === 'storage-failed') this.#fail(error);
-        },
+        // Of a disk that refuses too this is all: were the call ended, the client would drop its connection, reads and all.
+        (error: unknown) => this.#refuse(correlation, stream, error),
       )
       .finally(() => {
         this.#inFlight--;

@@ -67,6 +67,13 @@ export function openDatabase(file: string): Sqlite {
   }
 }
 
+/** A second connection to a log that is open: for what is done beside the committing one, with the same care for the disk. */
+export function openBeside(file: string): Sqlite {
+  const db = new Database(file);
+  db.exec('pragma busy_timeout = 10000; pragma synchronous = full; pragma wal_autocheckpoint = 0');
+  return db;
+}
+
 export class FormatError extends Error {
   override readonly name = 'FormatError';
   constructor(file: string, format: number) {

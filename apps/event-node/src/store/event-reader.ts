@@ -100,21 +100,21 @@ export class EventReader {
     const first =
       metadata.maxAgeSeconds === Infinity || isMetadataStream(stream)
         ? lower
-        : this.#firstYoungerThan(sid, lower, last, this.now() - metadata.maxAgeSeconds * 1000);
+        : this.#firstSince(sid, lower, last, this.now() - metadata.maxAgeSeconds * 1000);
     return { sid, first, last };
   }
 
   /**
-   * The first revision that was created after the given time. Times never run backwards within a log, so it is found by
+   * The first revision that was created at the given time or later. Times never run backwards within a log, so it is found by
    * halving: a long stream with old events is not read from its start.
    */
-  #firstYoungerThan(sid: number, lower: number, last: number, afterMs: number): number {
+  #firstSince(sid: number, lower: number, last: number, sinceMs: number): number {
     let low = lower;
     let high = last + 1;
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
       const [next] = this.#streamForwards.all([sid, middle, last, 1]);
-      if (!next || recordCreatedMs(next[3]) > afterMs) high = middle;
+      if (!next || recordCreatedMs(next[3]) >= sinceMs) high = middle;
       else low = next[2] + 1;
     }
     return low;

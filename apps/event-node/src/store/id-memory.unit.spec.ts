@@ -61,3 +61,35 @@ test('ids of a log that is opened are found before all of them are loaded', () =
   expect(ids.find(uuid(4500), 7)).toBeUndefined();
   ids.stop();
 });
+
+test('of a log that is opened the ids of the newest 200,000 events are known, and of those written since', () => {
+  const total = 200_100;
+  const below = {
+    get: () => undefined,
+    all: ([position, limit]: readonly unknown[]): IdRow[] => {
+      const from = Math.min(Number(position), total) - 1;
+      return Array.from({ length: Math.min(Number(limit), from + 1) }, (_, i) => [
+        from - i,
+        7,
+        from - i,
+        Buffer.from(uuid(from - i)),
+      ]);
+    },
+  };
+  const ids = new KnownIds(below);
+  expect(ids.find(uuid(total - 200_000), 7)).toMatchObject({ revision: 100 });
+  expect(ids.find(uuid(total - 200_001), 7)).toBeUndefined();
+  const write = (from: number, to: number) => {
+    for (let n = from; n < to; n++) ids.remember(uuid(n), 7, n, n);
+  };
+  write(total, total + 199_999);
+  expect(ids.find(uuid(100), 7)).toMatchObject({ revision: 100 });
+  write(total + 199_999, total + 200_000);
+  expect(ids.find(uuid(total), 7)).toMatchObject({ revision: total });
+  expect(ids.find(uuid(total - 1), 7)).toBeUndefined();
+  write(total + 200_000, total + 200_001);
+  expect(ids.find(uuid(total), 7)).toBeUndefined();
+  expect(ids.find(uuid(total + 1), 7)).toMatchObject({ revision: total + 1 });
+  expect(ids.size).toBe(200_000);
+  ids.stop();
+});
