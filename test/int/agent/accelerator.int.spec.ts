@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DeviceReading, ReadingsEvent } from '#domain/events/index.js';
 import { deviceId } from '#domain/ids.js';
-import { MIB } from '#domain/units.js';
+import { GIB, MIB } from '#domain/units.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import { streams } from '#events/streams.js';
 import { isAlive } from '#runtime/process-info.js';
+import { PRESENT_HELP } from '../../../apps/worker-agent/src/engines/llama-server/help-samples.js';
 import { FakeTools, oneCard } from '../../../apps/worker-agent/src/hardware/gpus/fake-tools.js';
 import { AgentStand } from '../../support/agent-stand.js';
 import { waitFor } from '../../support/wait.js';
@@ -15,8 +16,8 @@ const STRANGER = 1;
 
 /** No card is here: a program of the name of NVIDIA's tool prints what it prints of one, and the agent takes it for one. */
 describe('an agent on a machine with an accelerator', () => {
-  const tools = new FakeTools().nvidia();
-  const stand = new AgentStand({ PATH: tools.path });
+  const tools = new FakeTools().nvidia().llamaServer(PRESENT_HELP);
+  const stand = new AgentStand({ PATH: tools.path, BERTH_VRAM_MAX: '20GiB', BERTH_CPU_MAX: '1' });
   const print = (...card: Parameters<typeof oneCard>) => {
     const { lines, report } = oneCard(...card);
     tools.print('report.xml', report).print('lines.csv', lines);
@@ -43,6 +44,21 @@ describe('an agent on a machine with an accelerator', () => {
     (await stand.of('ForeignUseChanged'))
       .filter((e) => e.deviceId === CARD)
       .map((e) => (e.bytes === undefined ? 'unknown' : e.bytes / MIB));
+
+  it('prefers a llama-server that passes its probe, and has its own engine beside it', async () => {
+    expect((await stand.of('WorkerRegistered'))[0]?.engines).toMatchObject([
+      { kind: 'llama-server', version: '4321' },
+      { kind: 'built-in' },
+    ]);
+  });
+
+  it('writes the limits that it was started with', async () => {
+    const limits = (await stand.of('LimitSet')).map(({ resource, tier, value }) => [resource, tier, value]);
+    expect(limits).toEqual([
+      ['cores', 'designation', 1],
+      [CARD, 'designation', 20 * GIB],
+    ]);
+  });
 
   it('tells of the card once, and charges what others hold in steps that a wobble does not move', async () => {
     expect((await stand.of('CapacityMeasured'))[0]?.devices).toMatchObject([

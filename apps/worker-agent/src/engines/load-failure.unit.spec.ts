@@ -72,6 +72,16 @@ describe('the tail of an engine log', () => {
     expect(tail).not.toContain('secret');
   });
 
+  it.each([
+    '/build/llama.cpp/src/llama-vocab.cpp:2501: GGML_ASSERT(id_to_token.size() == token_to_id.size()) failed',
+    '/build/ggml/src/ggml-cuda/ggml-cuda.cu:98: CUDA error',
+  ])('keeps what ends a process, and the failure says it: %s', (line) => {
+    expect(filterLoadTimeLines(`berth: loading model\n${line}\nnobody knows this line`)).toBe(
+      `berth: loading model\n${line}`,
+    );
+    expect(exitFailure({ signal: 'SIGABRT' }, `berth: loading model\n${line}\n`, 0).message).toContain(line);
+  });
+
   it('is at most 4 KiB, and its end is the end', () => {
     const lines = Array.from({ length: 500 }, (_, i) => `I print_info: line ${i} of a long header`);
     const tail = filterLoadTimeLines(lines.join('\n'));

@@ -18,7 +18,8 @@ const LOAD_TIME_SHAPES: readonly RegExp[] = [
   /^(?:common_init_\w+|common_fit_\w+|llama_params_fit\w*|common_memory_breakdown_print): /,
   /^(?:srv|main|load_model|start_server|init)(?:: |\s+)(?:.*\b(?:load_model|loading model|model loaded|initializing|exiting|cleaning up|listening|bind|failed to|error while|invalid|unknown|prompt cache)\b)/,
   /^error(?:: | while )/i,
-  /^\S*ggml\S*:\d+: GGML_ASSERT\(/,
+  // What ends a process by an assertion or an abort of ggml: `<source file>:<line>: GGML_ASSERT(…) failed`.
+  /^\S+\.(?:c|cc|cpp|cu|h|hpp|m|mm):\d+: /,
   /^(?:terminate called|what\(\): |.*: error while loading shared libraries: |Segmentation fault|Aborted|Killed)/,
   /^.*ggml.*(?:failed to allocate|out of memory)/i,
 ];

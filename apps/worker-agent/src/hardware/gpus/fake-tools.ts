@@ -60,6 +60,19 @@ exec cat "$dir/${name}-$1"`,
     );
   }
 
+  /** A llama-server that answers what it is asked at a probe, and serves nothing. */
+  llamaServer(help: string): this {
+    return this.print('llama-server.help', help).program(
+      'llama-server',
+      `case "$1" in
+  --version) echo 'version: 4321 (80fb11a)' >&2 ;;
+  --help) cat "$dir/llama-server.help" ;;
+  --list-devices) echo 'Available devices:' ;;
+  *) exit 1 ;;
+esac`,
+    );
+  }
+
   /** What a file that a tool prints holds from now on: a reader sees the old or the new. */
   print(file: string, text: string): this {
     writeFileSync(join(this.folder, `${file}.next`), text);
