@@ -1,12 +1,14 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
-import { embed, generateText, jsonSchema, streamText, tool } from 'ai';
+import type { AIMessageChunk } from '@langchain/core/messages';
+import { APICallError, embed, generateText, jsonSchema, Output, streamText, tool } from 'ai';
 import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
+import { waitFor } from '../support/wait.js';
 
 const CHAT = 'quay/talker';
 const THINK = 'quay/thinker';
@@ -121,6 +123,24 @@ describe('real clients against a real stack with real engines', () => {
       b.forEach((value, at) => expect(value).toBeCloseTo(a[at] ?? 0, 5));
     });
 
+    it('gives several choices, and the usage of a stream to who asks for it', async () => {
+      const asked = { model: CHAT, messages, n: 2 };
+      const whole = await openai.chat.completions.create(asked);
+      expect(whole.choices.map(({ index }) => index).sort()).toEqual([0, 1]);
+      const texts = ['', ''];
+      let usage: OpenAI.CompletionUsage | null | undefined;
+      for await (const chunk of await openai.chat.completions.create({
+        ...asked,
+        stream: true,
+        stream_options: { include_usage: true },
+      })) {
+        for (const { index, delta } of chunk.choices) texts[index] += delta.content ?? '';
+        usage = chunk.usage ?? usage;
+      }
+      expect(texts).toEqual(whole.choices.map(({ message }) => message.content));
+      expect(usage?.completion_tokens).toBe(whole.usage?.completion_tokens);
+    });
+
     it('responds, streamed and not, with reasoning, tools and structured output', async () => {
       const whole = await openai.responses.create({ model: THINK, input: HELLO, instructions: 'Be brief.' });
       expect(whole.status).toBe('completed');
@@ -172,6 +192,25 @@ describe('real clients against a real stack with real engines', () => {
         status: 400,
         code: 'context_length_exceeded',
       });
+    });
+
+    it('throws its own typed errors for what cannot be served', async () => {
+      const { BadRequestError, NotFoundError } = OpenAI;
+      const picture = {
+        type: 'image_url' as const,
+        image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' },
+      };
+      const shown = [{ role: 'user' as const, content: [picture] }];
+      const ask = (body: Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>) =>
+        openai.chat.completions.create({ model: CHAT, messages, ...body });
+      await expect(ask({ model: 'quay/none' })).rejects.toBeInstanceOf(NotFoundError);
+      await expect(ask({ messages: shown })).rejects.toBeInstanceOf(BadRequestError);
+      await expect(ask({ model: EMBED })).rejects.toBeInstanceOf(BadRequestError);
+      await expect(openai.embeddings.create({ model: EMBED, input: '' })).rejects.toBeInstanceOf(
+        BadRequestError,
+      );
+      await expect(openai.models.retrieve('quay/none')).rejects.toBeInstanceOf(NotFoundError);
+      expect((await openai.models.retrieve(CHAT)).id).toBe(CHAT);
     });
   });
 
@@ -242,6 +281,12 @@ describe('real clients against a real stack with real engines', () => {
       await expect(anthropic.messages.create({ model: CHAT, max_tokens: 5, messages: long })).rejects.toThrow(
         /prompt is too long/,
       );
+      const source = { type: 'base64' as const, media_type: 'image/png' as const, data: 'iVBORw0KGgo=' };
+      const shown = [{ role: 'user' as const, content: [{ type: 'image' as const, source }] }];
+      const refused = anthropic.messages.create({ model: CHAT, max_tokens: 5, messages: shown });
+      await expect(refused).rejects.toBeInstanceOf(Anthropic.BadRequestError);
+      const unknown = anthropic.messages.create({ model: 'quay/none', max_tokens: 5, messages });
+      await expect(unknown).rejects.toBeInstanceOf(Anthropic.NotFoundError);
     });
   });
 
@@ -263,6 +308,38 @@ describe('real clients against a real stack with real engines', () => {
     expect(called.toolCalls[0]).toMatchObject({ toolName: 'get_berth', input: { name: 'A' } });
     const { embedding } = await embed({ model: berth.embeddingModel(EMBED), value: HELLO });
     expect(embedding.length).toBeGreaterThan(0);
+    const streamed = streamText({
+      model: berth(CHAT),
+      prompt: HELLO,
+      tools: { get_berth: tool({ inputSchema: jsonSchema<{ name: string }>(SCHEMA) }) },
+    });
+    await streamed.consumeStream();
+    expect(await streamed.toolCalls).toMatchObject([{ toolName: 'get_berth', input: { name: 'A' } }]);
+    expect((await streamed.usage).outputTokens).toBeGreaterThan(0);
+  });
+
+  it('the AI SDK holds schemas, and throws its own errors without trying again', async () => {
+    const berth = createOpenAICompatible({
+      name: 'berth',
+      baseURL: `${stack.url}/v1`,
+      supportsStructuredOutputs: true,
+    });
+    const schema = jsonSchema<{ kind: string }>({
+      type: 'object',
+      properties: { kind: { enum: ['a'] } },
+      required: ['kind'],
+      additionalProperties: false,
+    });
+    const held = await generateText({ model: berth(CHAT), prompt: HELLO, output: Output.object({ schema }) });
+    expect(held.output).toEqual({ kind: 'a' });
+    const failed = await generateText({ model: berth('quay/none'), prompt: HELLO }).catch((e: unknown) => e);
+    if (!APICallError.isInstance(failed)) throw new Error('not its own error');
+    expect(failed).toMatchObject({ statusCode: 404, isRetryable: false });
+    expect(failed.message).toContain('There is no model');
+    const picture = { type: 'image' as const, image: Buffer.from('iVBORw0KGgo=', 'base64') };
+    const shown = [{ role: 'user' as const, content: [picture] }];
+    const refused = await generateText({ model: berth(CHAT), messages: shown }).catch((e: unknown) => e);
+    expect(refused).toMatchObject({ statusCode: 400, isRetryable: false });
   });
 
   it('LangChain invokes, streams, calls tools and embeds', async () => {
@@ -281,6 +358,39 @@ describe('real clients against a real stack with real engines', () => {
     });
     const embeddings = new OpenAIEmbeddings({ model: EMBED, apiKey: 'none', configuration });
     expect((await embeddings.embedQuery(HELLO)).length).toBeGreaterThan(0);
+    let pieces: AIMessageChunk | undefined;
+    for await (const chunk of await bound.stream(HELLO)) pieces = pieces?.concat(chunk) ?? chunk;
+    expect(pieces?.tool_calls?.[0]).toMatchObject({ name: 'get_berth', args: { name: 'A' } });
+    expect(pieces).toMatchObject({ usage_metadata: { output_tokens: expect.any(Number) as number } });
+  });
+
+  it('LangChain holds schemas, tells log probabilities and several choices, and names its errors', async () => {
+    const configuration = { baseURL: `${stack.url}/v1` };
+    const of = (more: object) => new ChatOpenAI({ model: CHAT, apiKey: 'none', configuration, ...more });
+    const held = of({}).withStructuredOutput(
+      {
+        title: 'k',
+        type: 'object',
+        properties: { kind: { enum: ['a'] } },
+        required: ['kind'],
+        additionalProperties: false,
+      },
+      { method: 'jsonSchema' },
+    );
+    expect(await held.invoke(HELLO)).toEqual({ kind: 'a' });
+    const told = await of({ logprobs: true }).invoke(HELLO);
+    expect((told.response_metadata['logprobs'] as { content: unknown[] }).content.length).toBeGreaterThan(0);
+    expect(told).toMatchObject({ usage_metadata: { output_tokens: expect.any(Number) as number } });
+    const { generations } = await of({ n: 2 }).generate([[['human', HELLO]]]);
+    expect(generations[0]).toHaveLength(2);
+    await expect(of({ model: 'quay/none' }).invoke(HELLO)).rejects.toMatchObject({
+      status: 404,
+      lc_error_code: 'MODEL_NOT_FOUND',
+    });
+    const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };
+    await expect(of({}).invoke([{ role: 'user', content: [picture] }])).rejects.toMatchObject({
+      status: 400,
+    });
   });
 
   describe('ollama', () => {
@@ -310,6 +420,24 @@ describe('real clients against a real stack with real engines', () => {
       });
       const cut = await ollama.chat({ model: CHAT, messages, options: { num_predict: 2 } });
       expect(cut.done_reason).toBe('length');
+      const held = await ollama.chat({
+        model: CHAT,
+        messages,
+        format: { type: 'object', properties: { kind: { enum: ['a'] } } },
+        logprobs: true,
+      });
+      expect(JSON.parse(held.message.content)).toEqual({ kind: 'a' });
+      expect(held.logprobs?.length).toBeGreaterThan(0);
+      const streamed = await ollama.chat({
+        model: CHAT,
+        messages,
+        stream: true,
+        tools: [{ type: 'function', function: { name: 'get_berth', parameters: SCHEMA } }],
+      });
+      const names: string[] = [];
+      for await (const { message } of streamed)
+        names.push(...(message.tool_calls ?? []).map((call) => call.function.name));
+      expect(names).toEqual(['get_berth']);
     });
 
     it('generates, loads, embeds, and shows what there is', async () => {
@@ -330,6 +458,115 @@ describe('real clients against a real stack with real engines', () => {
     it('reads errors as texts', async () => {
       await expect(ollama.chat({ model: 'none', messages })).rejects.toThrow(/There is no model/);
       await expect(ollama.pull({ model: 'x' })).rejects.toThrow(/Berth does not pull/);
+      await expect(ollama.chat({ model: 'none', messages })).rejects.toMatchObject({
+        name: 'ResponseError',
+        status_code: 404,
+      });
+      const shown = [{ role: 'user', content: 'look', images: ['iVBORw0KGgo='] }];
+      await expect(ollama.chat({ model: CHAT, messages: shown })).rejects.toMatchObject({ status_code: 400 });
+    });
+  });
+
+  describe('cold and warm, streamed and not, in one attempt', () => {
+    const messages = [{ role: 'user' as const, content: HELLO }];
+    const once = { maxRetries: 0 };
+    const berth = () => createOpenAICompatible({ name: 'berth', baseURL: `${stack.url}/v1` });
+    const langchain = () =>
+      new ChatOpenAI({
+        model: CHAT,
+        apiKey: 'none',
+        configuration: { baseURL: `${stack.url}/v1` },
+        maxRetries: 0,
+      });
+    const joined = async <T>(parts: AsyncIterable<T>, textOf: (part: T) => string | undefined) => {
+      let text = '';
+      for await (const part of parts) text += textOf(part) ?? '';
+      return text;
+    };
+    const CLIENTS: Readonly<Record<string, readonly [() => Promise<unknown>, () => Promise<unknown>]>> = {
+      openai: [
+        async () =>
+          (await openai.chat.completions.create({ model: CHAT, messages }, once)).choices[0]?.message.content,
+        async () =>
+          joined(
+            await openai.chat.completions.create({ model: CHAT, messages, stream: true }, once),
+            ({ choices }) => choices[0]?.delta.content ?? '',
+          ),
+      ],
+      'openai, completions': [
+        async () =>
+          (await openai.completions.create({ model: CHAT, prompt: HELLO, max_tokens: 8 }, once)).choices[0]
+            ?.text !== '',
+        async () =>
+          (await joined(
+            await openai.completions.create(
+              { model: CHAT, prompt: HELLO, max_tokens: 8, stream: true },
+              once,
+            ),
+            ({ choices }) => choices[0]?.text,
+          )) !== '',
+      ],
+      'openai, responses': [
+        async () => (await openai.responses.create({ model: CHAT, input: HELLO }, once)).output_text,
+        async () =>
+          joined(await openai.responses.create({ model: CHAT, input: HELLO, stream: true }, once), (event) =>
+            event.type === 'response.output_text.delta' ? event.delta : '',
+          ),
+      ],
+      '@anthropic-ai/sdk': [
+        async () => {
+          const { content } = await anthropic.messages.create(
+            { model: CHAT, max_tokens: 200, messages },
+            once,
+          );
+          return content[0]?.type === 'text' ? content[0].text : content;
+        },
+        () => anthropic.messages.stream({ model: CHAT, max_tokens: 200, messages }, once).finalText(),
+      ],
+      'ai with @ai-sdk/openai-compatible': [
+        async () => (await generateText({ model: berth()(CHAT), prompt: HELLO, maxRetries: 0 })).text,
+        async () =>
+          joined(
+            streamText({ model: berth()(CHAT), prompt: HELLO, maxRetries: 0 }).textStream,
+            (text) => text,
+          ),
+      ],
+      '@langchain/openai': [
+        async () => (await langchain().invoke(HELLO)).content,
+        async () => joined(await langchain().stream(HELLO), ({ text }) => text),
+      ],
+      ollama: [
+        async () => (await ollama.chat({ model: CHAT, messages })).message.content,
+        async () =>
+          joined(
+            await ollama.chat({ model: CHAT, messages, stream: true }),
+            ({ message }) => message.content,
+          ),
+      ],
+    };
+    const names = Object.keys(CLIENTS);
+    /** As a client of Ollama has a model unloaded. */
+    const unloaded = async () => {
+      await ollama.generate({ model: CHAT, prompt: '', keep_alive: 0 });
+      await waitFor('the model is unloaded', 20_000, async () =>
+        (await ollama.ps()).models.every(({ name }) => name !== CHAT),
+      );
+    };
+
+    // Of one load all have their cold call, as when several programs find a model asleep.
+    it.each([
+      ['whole answers', 0],
+      ['streams', 1],
+    ] as const)('%s', async (_what, way) => {
+      await unloaded();
+      const said = (answers: readonly unknown[]) =>
+        Object.fromEntries(answers.map((text, at) => [names[at], text]));
+      const expected = Object.fromEntries(
+        names.map((name) => [name, name.includes('completions') ? true : SAID]),
+      );
+      const ask = () => Promise.all(Object.values(CLIENTS).map((client) => client[way]()));
+      expect(said(await ask())).toEqual(expected);
+      expect(said(await ask())).toEqual(expected);
     });
   });
 });

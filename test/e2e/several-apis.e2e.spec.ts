@@ -88,15 +88,23 @@ describe('four apis on one log, with simulated engines and room for a third of t
   const engines: ScriptedEngine[] = [];
   const loaded = new Set<string>();
   const faults: string[] = [];
+  const onEngine = new Map<string, number>();
 
   beforeAll(async () => {
     home = mkdtempSync(join(tmpdir(), 'berth-apis-'));
     node = await startEmbeddedNode();
     log = openEventLog({ url: node.url, by: 'test', now: Date.now });
     for (const key of MODELS) {
-      const engine = new ScriptedEngine(({ body, res }) => {
+      const engine = new ScriptedEngine(async ({ body, res }) => {
         const { model } = JSON.parse(body.toString()) as { model: string };
         if (model !== key || !loaded.has(key)) faults.push(`the engine of ${key} was asked for ${model}`);
+        const calls = (onEngine.get(key) ?? 0) + 1;
+        onEngine.set(key, calls);
+        if (calls > SLOTS)
+          faults.push(`${calls} calls were on the engine of ${key}, which has ${SLOTS} slots`);
+        // Long enough for calls of several apis to meet.
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        onEngine.set(key, (onEngine.get(key) ?? 1) - 1);
         const answer = JSON.stringify({
           choices: [{ index: 0, message: { role: 'assistant', content: key } }],
         });
@@ -131,12 +139,15 @@ describe('four apis on one log, with simulated engines and room for a third of t
   });
 
   it(
-    'answers 200 cold calls at once to 12 models, each by its own model, and gives no room away twice',
+    'answers 200 cold calls at once to 12 models, each by its own model, gives no room away twice, and no slot',
     { timeout: 240_000 },
     async () => {
       const wanted = Array.from({ length: CALLS }, (_, n) => MODELS[(n * 7) % MODELS.length] ?? '');
       const answers = await Promise.all(
-        wanted.map((model, n) => ask(apis[n % APIS]?.url ?? '', model, { 'x-session-id': `s${n % 20}` })),
+        // Every model is asked for through every api.
+        wanted.map((model, n) =>
+          ask(apis[Math.floor(n / MODELS.length) % APIS]?.url ?? '', model, { 'x-session-id': `s${n % 20}` }),
+        ),
       );
       expect(answers).toEqual(wanted.map((said) => ({ status: 200, said })));
       expect(faults).toEqual([]);

@@ -17,10 +17,12 @@ import { Access } from './access/access.js';
 import { DoorSettings } from './access/door-settings.js';
 import { Activity } from './admission/activity.js';
 import { Admission } from './admission/admission.js';
+import { slotsOf } from './admission/reuse.js';
 import { TermsByWorker } from './admission/terms.js';
 import { Decider } from './admission/decider.js';
 import { Drains } from './agents/drains.js';
 import { Servings } from './agents/servings.js';
+import { SlotUse } from './agents/slot-use.js';
 import { AgentSessions } from './agents/sessions.js';
 import { DashboardPages } from './dashboard/dashboard-pages.js';
 import { registerApi, unregisterApi } from './fleet/api-registration.js';
@@ -93,7 +95,15 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     now,
     onSettled: () => admission.schedule(),
   });
-  const admission = new Admission({
+  const slots: SlotUse = new SlotUse({
+    sessions,
+    fleet,
+    activity,
+    waitingFor: (model) => admission.waitingFor(model),
+    onShare: () => admission.schedule(),
+    slotsOf,
+  });
+  const admission: Admission = new Admission({
     terms,
     fleet,
     activity,
@@ -101,6 +111,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     callHistories: histories,
     decider,
     isConnected: (worker) => sessions.isConnected(worker),
+    slots,
     onKeepAlive: () => upkeep.poke(),
     now,
   });
@@ -149,7 +160,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     now,
   });
   const engines = new Engines((resident) => engineKey(config.home, resident));
-  followResidents(fleet, { engines, sessions, activity });
+  followResidents(fleet, { engines, sessions, activity, slots });
   const door = new Access({ door: new DoorSettings(fleet.settings), keys: fleet.keys, now });
   const verdicts = new ModelVerdicts({
     fleet,
@@ -249,6 +260,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       await upkeep.stop();
       servings.close();
       verdicts.stop();
+      slots.close();
       await operator.stop();
       await whatIfs.stop();
       replays.stop();
@@ -280,7 +292,7 @@ const ENDS: ReadonlySet<WorkerEventType> = new Set([
 /** What is kept per resident goes when the resident does. */
 function followResidents(
   fleet: Fleet,
-  parts: { engines: Engines; sessions: AgentSessions; activity: Activity },
+  parts: { engines: Engines; sessions: AgentSessions; activity: Activity; slots: SlotUse },
 ): void {
   fleet.listen({
     onWorkerEvent: ({ event }) => {
@@ -291,6 +303,7 @@ function followResidents(
         parts.engines.forget(residentId);
         parts.sessions.forget(residentId);
         parts.activity.forget(residentId);
+        parts.slots.forget(residentId);
       }
     },
   });

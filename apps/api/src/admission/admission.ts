@@ -6,6 +6,7 @@ import { passQueue, type Turn } from '#placement/pass.js';
 import { type Prediction, soonest } from '#placement/predict.js';
 import { orderQueue } from '#placement/queue.js';
 import type { Drains } from '../agents/drains.js';
+import type { SlotUse } from '../agents/slot-use.js';
 import type { CallHistories } from '../fleet/call-histories.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Activity } from './activity.js';
@@ -19,7 +20,7 @@ import type {
   QueuePlace,
   Wanted,
 } from './port.js';
-import { satisfies, slotsOf } from './reuse.js';
+import { satisfies } from './reuse.js';
 import type { TermsByWorker } from './terms.js';
 import { QueuedCall } from './ticket.js';
 
@@ -31,6 +32,7 @@ export interface AdmissionOptions {
   readonly decider: Pick<Decider, 'evaluate'>;
   readonly terms: TermsByWorker;
   readonly isConnected: (worker: WorkerId) => boolean;
+  readonly slots: Pick<SlotUse, 'allowed' | 'ask' | 'ended'>;
   /** A call that says how long its resident is kept has ended on it. */
   readonly onKeepAlive?: () => void;
   readonly now: () => number;
@@ -209,7 +211,10 @@ export class Admission {
         if (lease) this.#admit(call, lease, now);
         else if (this.#isSuspect(evaluation.residentId))
           call.enter('waiting', 'its engine just failed a call', now);
-        else call.enter('slot', 'every slot of its model is taken', now);
+        else {
+          call.enter('slot', 'every slot of its model is taken', now);
+          if (found) this.#o.slots.ask(found.workerId, found.resident);
+        }
         return;
       }
       case 'join':
@@ -245,13 +250,14 @@ export class Admission {
   #grantOn(workerId: WorkerId, resident: Resident, wanted: Wanted): Lease | undefined {
     const { residentId: id, modelKey } = resident;
     if (resident.phase !== 'ready' || !this.#stays(resident) || this.#isSuspect(id)) return undefined;
-    if (this.#o.activity.inFlight(id) >= slotsOf(resident)) return undefined;
+    if (this.#o.activity.inFlight(id) >= this.#o.slots.allowed(workerId, resident)) return undefined;
     const end = this.#o.activity.begin(id, modelKey, wanted);
     return {
       workerId,
       resident,
       release: () => {
         if (!end()) return;
+        this.#o.slots.ended(id);
         this.#o.drains.callEnded(workerId, id);
         this.#slotFreed(id, modelKey);
         if (wanted.options.settings.idleUnloadSeconds !== undefined) this.#o.onKeepAlive?.();

@@ -6,6 +6,8 @@ export interface FromAgent {
   projected?: { requestId: string; ok?: boolean; error?: string; revision?: number };
   readings?: AgentReadings;
   drainAsked?: { residentId: string };
+  neighbours?: { apis?: number };
+  share?: { residentId: string; slots?: number; number?: number; wanted?: boolean };
 }
 
 export interface AgentReadings {
@@ -24,6 +26,7 @@ export interface FromApi {
   welcome?: { apiId: string };
   heartbeat?: { at: string };
   drained?: { residentId: string; sinceRevision: number };
+  slots?: { residentId: string; holds?: number; waiting?: number; of?: number; number?: number };
   serving?: { residentId: string; serves: boolean };
   project?: { requestId: string; modelKey: string; artifact: string; contractJson: string };
 }

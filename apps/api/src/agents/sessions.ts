@@ -30,6 +30,9 @@ export interface SessionListener {
   onDisconnected(worker: WorkerId): void;
   onProgress(resident: ResidentId): void;
   onDrainAsked(worker: WorkerId, resident: ResidentId): void;
+  /** How many apis have a line to the worker's agent. */
+  onNeighbours?(worker: WorkerId, apis: number): void;
+  onShare?(worker: WorkerId, share: NonNullable<FromAgent['share']>): void;
 }
 
 interface Session {
@@ -124,6 +127,10 @@ export class AgentSessions {
     this.#sessions.get(worker)?.stream.send({ serving: { residentId: resident, serves } });
   }
 
+  saySlots(worker: WorkerId, slots: NonNullable<FromApi['slots']>): void {
+    this.#sessions.get(worker)?.stream.send({ slots });
+  }
+
   /** Has the worker's engine say what a plan takes. The figures come through the log, at the revision given. */
   project(worker: WorkerId, key: ModelKey, artifact: string, contract: Contract): Promise<Projected> {
     const session = this.#sessions.get(worker);
@@ -185,6 +192,10 @@ export class AgentSessions {
     } else if (message.drainAsked) {
       const asked = residentId(message.drainAsked.residentId);
       for (const l of this.#listeners) l.onDrainAsked(session.workerId, asked);
+    } else if (message.neighbours) {
+      for (const l of this.#listeners) l.onNeighbours?.(session.workerId, message.neighbours.apis ?? 0);
+    } else if (message.share) {
+      for (const l of this.#listeners) l.onShare?.(session.workerId, message.share);
     }
   }
 

@@ -4,7 +4,16 @@ import { loadSync } from '@grpc/proto-loader';
 import type { FoundModel } from '#domain/events/catalog-events.js';
 import type { BerthEvent, FleetEvent, PlacementDecidedData, WorkerEvent } from '#domain/events/index.js';
 import type { Geometry } from '#domain/geometry.js';
-import { deviceId, type ModelKey, modelKey, type ResidentId, type WorkerId, workerId } from '#domain/ids.js';
+import {
+  apiId as toApiId,
+  deviceId,
+  type ModelKey,
+  modelKey,
+  type ResidentId,
+  type WorkerId,
+  workerId,
+} from '#domain/ids.js';
+import { SlotShares } from '#domain/worker/slot-shares.js';
 import { GIB, MIB } from '#domain/units.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
@@ -77,6 +86,7 @@ export class ScriptedAgent {
   readonly #waiting = new Map<ResidentId, () => void>();
   /** Which apis have said that no call of theirs is on a resident that leaves. */
   readonly #acknowledged = new Map<ResidentId, Set<string>>();
+  readonly #shares = new SlotShares((api, share) => void this.#lines.get(api)?.stream.write({ share }));
   readonly #beat: NodeJS.Timeout;
   #stopped = false;
 
@@ -244,6 +254,8 @@ export class ScriptedAgent {
         this.#acknowledged.set(id, (this.#acknowledged.get(id) ?? new Set()).add(apiId));
         this.#settleDrain(id);
       }
+      if (message.welcome) this.#neighboursChanged();
+      if (message.slots) this.#shares.said(toApiId(apiId), message.slots);
       if (message.project) {
         stream.write({ projected: { requestId: message.project.requestId, ok: false, error: 'scripted' } });
       }
@@ -259,7 +271,13 @@ export class ScriptedAgent {
     line.stream.on('error', () => undefined);
     line.stream.cancel();
     line.close();
+    this.#shares.left(toApiId(apiId));
+    this.#neighboursChanged();
     if (!this.#stopped) for (const id of this.#waiting.keys()) this.#settleDrain(id);
+  }
+
+  #neighboursChanged(): void {
+    this.say({ neighbours: { apis: this.#lines.size } });
   }
 
   async #append(stream: string, event: BerthEvent): Promise<void> {

@@ -1,5 +1,6 @@
 import type { FleetState, KnownApi } from '#domain/fleet/fleet.js';
 import type { ApiId, ResidentId } from '#domain/ids.js';
+import { SlotShares } from '#domain/worker/slot-shares.js';
 import { bootId, isAlive } from '#runtime/process-info.js';
 import type { Logger } from '#runtime/logger.js';
 import type { FromAgent, FromApi } from './messages.js';
@@ -33,6 +34,7 @@ export class AgentLine {
   readonly #lines = new Map<ApiId, ApiLine>();
   readonly #waiters = new Set<() => void>();
   readonly #options: AgentLineOptions;
+  readonly #shares = new SlotShares((api, share) => this.#lines.get(api)?.session.send({ share }));
   readonly #tick: NodeJS.Timeout;
 
   constructor(options: AgentLineOptions) {
@@ -48,6 +50,7 @@ export class AgentLine {
       if (fleet.apis.has(id)) continue;
       line.session.close();
       this.#lines.delete(id);
+      this.#neighboursChanged(id);
     }
     for (const api of fleet.apis.values()) {
       if (this.#lines.has(api.apiId) || isGone(api)) continue;
@@ -71,6 +74,7 @@ export class AgentLine {
                 drained.clear();
                 serving.clear();
               }
+              this.#neighboursChanged(connected ? undefined : api.apiId);
               this.#wake();
             },
           },
@@ -121,6 +125,12 @@ export class AgentLine {
     this.#lines.clear();
   }
 
+  /** Slots are shared out while more than one api sends calls; what one that left held is the others'. */
+  #neighboursChanged(left: ApiId | undefined): void {
+    if (left !== undefined) this.#shares.left(left);
+    this.broadcast({ neighbours: { apis: this.connectedApis } });
+  }
+
   #receive(id: ApiId, message: FromApi): void {
     const line = this.#lines.get(id);
     if (!line) return;
@@ -132,6 +142,8 @@ export class AgentLine {
       const { residentId, serves } = message.serving;
       if (serves === true) line.serving.add(residentId as ResidentId);
       else line.serving.delete(residentId as ResidentId);
+    } else if (message.slots) {
+      this.#shares.said(id, message.slots);
     } else if (message.project) {
       const { project } = message;
       void this.#options

@@ -16,12 +16,15 @@ export interface FromAgent {
     cpuBusyCores: number;
   };
   drainAsked?: { residentId: string };
+  neighbours?: { apis?: number };
+  share?: { residentId: string; slots?: number; number?: number; wanted?: boolean };
 }
 
 export interface FromApi {
   welcome?: { apiId: string };
   heartbeat?: { at: string };
   drained?: { residentId: string; sinceRevision?: number };
+  slots?: { residentId: string; holds?: number; waiting?: number; of?: number; number?: number };
   serving?: { residentId: string; serves?: boolean };
   project?: { requestId: string; modelKey: string; artifact: string; contractJson: string };
 }
