@@ -16,6 +16,8 @@ export interface WorkerOffer {
   readonly lossSeconds: number;
   /** How many residents it would displace. */
   readonly displaced: number;
+  /** Something loads there, or is about to. */
+  readonly loading: boolean;
 }
 
 /** The offer that a decision makes. Loads that are under way on the worker come first: they read the same disk. */
@@ -27,8 +29,10 @@ export function offerOf(
 ): WorkerOffer {
   const { readyInSeconds = 0, loadSeconds = 0, outputSeconds } = predicted;
   let underWay = 0;
+  let loading = false;
   for (const resident of worker.residents.values()) {
     if (resident.leaving || resident.phase === 'ready') continue;
+    loading = true;
     underWay += remainingLoad(resident, { histories, nowMs });
   }
   return {
@@ -37,8 +41,16 @@ export function offerOf(
     ...(outputSeconds === undefined ? {} : { outputSeconds }),
     lossSeconds: victims.reduce((sum, v) => sum + v.lossSeconds, 0),
     displaced: victims.length,
+    loading,
   };
 }
+
+/**
+ * Whether an offer is not to be taken yet: it would displace somebody for a load that has to share the disk with one that
+ * is under way. Until that is done its victims may be called, a cheaper one become idle, or a call with a shorter load
+ * come, and nothing is lost by waiting. A call that is overdue does not wait for it: what it drains may take long.
+ */
+export const isTooEarly = ({ displaced, loading }: WorkerOffer): boolean => displaced > 0 && loading;
 
 /**
  * The smallest predicted time to output with the loss of what is displaced, as plans of one worker are ranked; then the

@@ -3,7 +3,7 @@ import type { SimulationResult } from '#placement/simulate/simulate.js';
 
 /** What the guards of the queue promise a call that has waited `overdueAfterSeconds`, held against a run. */
 export interface OverdueRule {
-  /** Loads that were ordered past a call that was overdue and had no place: 0 by the rule. */
+  /** Loads that were ordered past a call that was overdue and whose model had no place: 0 by the rule. */
   readonly overtakes: number;
   /** Most that any wait exceeded what the rule promises for it: 0 or less by the rule. */
   readonly worstExcessSeconds: number;
@@ -12,7 +12,8 @@ export interface OverdueRule {
 /**
  * An overdue call is next after those that were overdue before it, and nothing is placed past it. So from the moment
  * at which it is overdue until it is served,
- * 1. no load is ordered but for its own model or one that an earlier call waits for, and
+ * 1. no load is ordered but for its own model or one that an earlier call waits for, unless the resident that will serve
+ *    it is there or comes: then it waits for a slot, which a load elsewhere does not take, and
  * 2. at every moment one of these loads goes on, or the calls end that are drained for it, or those that hold its
  *    model's slots. Of each there are no more than were ordered. Hence
  *    wait ≤ overdueAfter + n · (longest load + longest call) + (1 + ⌊m ÷ slots⌋) · longest call,
@@ -42,6 +43,7 @@ export function overdueRule(
     const before = result.loads.filter((l) => l.endMs > overdueMs && l.orderedMs <= startMs);
     const placedMs = Math.min(
       startMs,
+      servedByLoadMs(result.loads, outcome),
       ...before.filter((l) => l.model === call.model).map((l) => l.orderedMs),
     );
     overtakes += before.filter(
@@ -62,6 +64,10 @@ export function overdueRule(
   }
   return { overtakes, worstExcessSeconds: worst === -Infinity ? 0 : worst };
 }
+
+/** When the load was ordered whose resident served a call: the last of its model that was done by then. */
+const servedByLoadMs = (loads: readonly LoadOutcome[], { call, startMs = call.atMs }: CallOutcome): number =>
+  loads.findLast((l) => l.model === call.model && !l.failed && l.endMs <= startMs)?.orderedMs ?? Infinity;
 
 const isWaitedForBefore = (
   ofModel: readonly CallOutcome[],

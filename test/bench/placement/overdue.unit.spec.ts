@@ -46,6 +46,15 @@ describe('the overdue rule', () => {
     expect(rule([call(0, 0, 0, 100), call(1, 1, 50, 80)], [load(1, 59), load(0, 90)]).overtakes).toBe(0);
   });
 
+  it('counts no load that was ordered while an overdue call waited for a slot of the resident that served it', () => {
+    expect(rule([call(0, 0, 0, 90), call(1, 1, 50, 80)], [load(0, 40), load(1, 70)]).overtakes).toBe(0);
+  });
+
+  it('counts a load past an overdue call whose model has to come again', () => {
+    const loads = [load(0, 40), load(1, 70), load(0, 80)];
+    expect(rule([call(0, 0, 0, 95), call(1, 1, 50, 85)], loads).overtakes).toBe(1);
+  });
+
   it('sees a wait during which nothing went on', () => {
     expect(rule([call(0, 0, 0, 300)], [load(0, 290)]).worstExcessSeconds).toBeGreaterThan(0);
   });

@@ -16,8 +16,9 @@ import type { EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from '#placement/contract.js';
 import { noOptions } from '#placement/model-name.js';
+import { isOverdue } from '#placement/queue.js';
 import { placementPlanStillStands } from '#placement/still-stands.js';
-import { chooseWorker, offerOf } from '#placement/workers.js';
+import { chooseWorker, isTooEarly, offerOf } from '#placement/workers.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { AgentSessions } from '../agents/sessions.js';
@@ -70,6 +71,8 @@ const LOG_RETRY_MS = 500;
 const SAME_TROUBLE_MS = 15_000;
 /** An agent that restarts, or that has not yet dialled a new api, is waited for this long. */
 const AGENT_GRACE_MS = 15_000;
+/** The end of a load is seen when it comes: this is for one that is never told. */
+const TOO_EARLY_MS = 5000;
 /** For all tries of one append together. */
 const APPEND_DEADLINE_MS = 4000;
 const UNPROJECTABLE_MS = 600_000;
@@ -183,12 +186,12 @@ export class Decider {
     if (connected.length === 0) return this.#nobody(key, have);
     if (!this.#read(key, connected, queue)) return { kind: 'queued', why: 'its history is being read' };
     const options = connected.map((worker) => this.#on(worker, wanted, ticket, queue));
-    const best = this.#best(options);
+    const best = this.#best(options, isOverdue(ticket, now(), wanted.settings));
     return best ? this.#follow(best, wanted) : this.#nobody(key, have);
   }
 
   /** What is there, then what comes, then the best offer, then what has to be waited for. */
-  #best(options: readonly OnWorker[]): OnWorker | undefined {
+  #best(options: readonly OnWorker[], overdue: boolean): OnWorker | undefined {
     const [first] = [...options].sort((a, b) => rank(a.outcome) - rank(b.outcome));
     if (first?.outcome.kind !== 'decided') return first;
     const { fleet, now } = this.#o;
@@ -197,7 +200,10 @@ export class Decider {
       if (outcome.kind !== 'decided') return [];
       return [{ ...offerOf(worker, fleet.histories(worker.workerId), outcome.data, now()), option }];
     });
-    return chooseWorker(offers)?.option;
+    const best = chooseWorker(offers);
+    if (!best || overdue || !isTooEarly(best)) return best?.option;
+    const why = 'room is made for it once what loads there is ready';
+    return { worker: best.option.worker, outcome: { kind: 'held', why, inMs: TOO_EARLY_MS } };
   }
 
   #troubled(): void {

@@ -16,7 +16,7 @@ import { passQueue, type Turn } from '../pass.js';
 import { freeInSeconds, type Prediction, soonest } from '../predict.js';
 import { isOverdue, orderQueue } from '../queue.js';
 import type { EffectiveSettings } from '../settings.js';
-import { chooseWorker, offerOf } from '../workers.js';
+import { chooseWorker, isTooEarly, offerOf } from '../workers.js';
 import { BerthBooks, simCallId } from './berth-books.js';
 import { type BerthFleet, type FleetTerms, onCard, type Outside, type Takes } from './berth-fleet.js';
 import type { CallOutcome, LoadOrder, SimCall } from './model.js';
@@ -33,6 +33,8 @@ export interface BerthSchedulerOptions {
   readonly clock?: () => number;
   /** Told of every event that the fleet would write to its log. */
   readonly onEvent?: ConstructorParameters<typeof BerthBooks>[1];
+  /** Told of each placement that is taken: of what every worker offers at most one is. */
+  readonly onPlaced?: (data: PlacementDecidedData) => void;
   readonly onDecision?: (decision: {
     readonly outcome: PlacementOutcome;
     readonly ms: number;
@@ -247,8 +249,8 @@ export class BerthScheduler implements Scheduler {
         if (looked.has(call.model) || skipped) return 'settled';
         looked.add(call.model);
         const outcome = this.#decide(call, ticket, turn.queue);
-        if (outcome?.kind === 'wait') return 'waits';
-        if (outcome?.kind !== 'decided' && outcome?.kind !== 'refused') return 'settled';
+        if (outcome === 'wait') return 'waits';
+        if (outcome !== 'decided' && outcome !== 'refused') return 'settled';
         this.#changedAll = true;
         return 'stop';
       },
@@ -263,13 +265,13 @@ export class BerthScheduler implements Scheduler {
     return false;
   }
 
-  #decide(call: SimCall, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome | undefined {
+  #decide(call: SimCall, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome['kind'] | undefined {
     const outcomes = this.#o.fleet.workers.flatMap((_, box) => {
       const terms = this.#terms(box, call.model);
       return terms ? [{ box, outcome: this.#decideOn(box, terms, ticket, queue) }] : [];
     });
     const there = outcomes.find(({ outcome }) => outcome.kind === 'reuse' || outcome.kind === 'join');
-    if (there) return there.outcome;
+    if (there) return there.outcome.kind;
     const offers = outcomes.flatMap(({ box, outcome }) => {
       if (outcome.kind !== 'decided') return [];
       const { data } = outcome;
@@ -278,13 +280,14 @@ export class BerthScheduler implements Scheduler {
     });
     const best = chooseWorker(offers);
     if (best) {
+      if (isTooEarly(best) && !isOverdue(ticket, this.#world.nowMs, this.#o.settings)) return 'wait';
       this.#place(best.box, call.model, best.outcome.data);
-      return best.outcome;
+      return best.outcome.kind;
     }
     const other = outcomes.find(({ outcome }) => outcome.kind !== 'refused') ?? outcomes[0];
     if (!other) this.#world.refuse(call, 'model_not_found');
     if (other?.outcome.kind === 'refused') this.#world.refuse(call, other.outcome.data.code);
-    return other?.outcome;
+    return other?.outcome.kind;
   }
 
   #terms(box: number, model: number): FleetTerms | undefined {
@@ -328,6 +331,7 @@ export class BerthScheduler implements Scheduler {
   #place(box: number, model: number, data: PlacementDecidedData): void {
     const { nowMs } = this.#world;
     this.#books.decided(box, data, nowMs);
+    this.#o.onPlaced?.(data);
     const victims = data.victims.flatMap((v) => this.#byId.get(v.residentId)?.id ?? []);
     const { bytes, byDevice, ...rest } = this.#takes(box, model, data);
     // Known before the world begins with it: a load without victims starts at once.

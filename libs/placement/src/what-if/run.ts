@@ -113,8 +113,8 @@ export function simulateTime(time: TimeOfLog, logged: LoggedCalls, change: WhatI
           takes: (box, data) => fleet.takes(box, data),
         },
         settings: fleet.settings,
-        onDecision: ({ outcome }) => {
-          if (outcome.kind === 'decided') evictions += outcome.data.victims.length;
+        onPlaced: ({ victims }) => {
+          evictions += victims.length;
         },
       }),
   );
