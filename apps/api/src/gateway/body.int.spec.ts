@@ -1,9 +1,42 @@
+import { randomBytes } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually, RawSocket } from '../testing/stand.js';
 import { Alarms } from './alarms.js';
 import { receiveBody } from './body.js';
+
+/** Bodies of every way of coming, one after another over buffers that are used again. */
+it('is the bytes that came, however long and however told, though its buffer held another before', async () => {
+  const read: Buffer[] = [];
+  const server = createServer((req, res) => {
+    const body = receiveBody(req, (received) => {
+      if (received?.ok) read.push(Buffer.from(received.value));
+      body?.release();
+      res.end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const sizes = [0, 1, 65_535, 65_536, 65_537, 200_000, 2_000_000, 9_000_000, 150_000];
+  const sent = sizes.flatMap((size) =>
+    [false, true].map((chunked) => ({ bytes: randomBytes(size), chunked })),
+  );
+  for (const { bytes, chunked } of sent) {
+    const body = chunked ? piecesOf(bytes) : bytes;
+    await fetch(url, { method: 'POST', body, duplex: 'half' } as RequestInit);
+  }
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+  expect(read.length).toBe(sent.length);
+  for (const [n, { bytes }] of sent.entries()) expect(read[n]?.equals(bytes)).toBe(true);
+});
+
+function piecesOf(bytes: Buffer): ReadableStream {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < bytes.length; at += 70_000) pieces.push(bytes.subarray(at, at + 70_000));
+  return ReadableStream.from(pieces);
+}
 
 describe('a body that comes slowly', () => {
   let server: Server;

@@ -4,6 +4,7 @@ import { type Result, err, ok } from '#domain/result.js';
 import { formatBytes, MIB } from '#domain/units.js';
 import { NO_SLOT } from '#runtime/slot-list.js';
 import { type Alarm, Alarms } from './alarms.js';
+import { BodyBuffers, SMALLEST_KEPT_BYTES } from './body-buffers.js';
 
 export const MAX_BODY_BYTES = 64 * MIB;
 /** A body that brings nothing for this long is given up: its sender is gone, or holds the connection on purpose. */
@@ -54,18 +55,29 @@ interface Stalls {
 }
 const STALLS: Stalls = { alarms: new Alarms(5000), afterMs: STALLED_MS };
 
+const BUFFERS = new BodyBuffers();
+/** A length is only what a sender says: of longer bodies that much is had at once, and more as it comes. */
+const FIRST_BYTES = 4 * MIB;
+
 /** Undefined: the client left before it had sent everything. */
 export type Received = Result<Buffer> | undefined;
+
+/** What holds the bytes of a body. */
+export interface Body {
+  /** Nobody reads them any more; whoever cannot say so leaves them to the collector. */
+  release(): void;
+}
 
 /** Reads a body once, and says so once. What is larger than the limit is refused as soon as that is known. */
 export function receiveBody(
   req: IncomingMessage,
   done: (received: Received) => void,
   stalls: Stalls = STALLS,
-): void {
+): Body | undefined {
   const refusal = refusedUnread(req);
-  if (refusal) done(err(refusal));
-  else new BodyReader(req, done, stalls);
+  if (!refusal) return new BodyReader(req, done, stalls);
+  done(err(refusal));
+  return undefined;
 }
 
 export const readBody = (req: IncomingMessage): Promise<Received> =>
@@ -79,25 +91,27 @@ function refusedUnread(req: IncomingMessage): BerthError | undefined {
   return coding === 'identity' || coding === '' ? undefined : coded(coding.slice(0, 40));
 }
 
-class BodyReader implements Alarm {
+class BodyReader implements Alarm, Body {
   slot = NO_SLOT;
   dueAtMs = 0;
   readonly #done: (received: Received) => void;
   readonly #stalls: Stalls;
+  /** In one read, or in few small ones. */
   readonly #chunks: Buffer[] = [];
+  /** Of a large one. */
+  #buffer: Buffer | undefined;
+  readonly #saidBytes: number;
   #bytes = 0;
   #over = false;
 
   constructor(req: IncomingMessage, done: (received: Received) => void, stalls: Stalls) {
     this.#done = done;
+    this.#saidBytes = Number(req.headers['content-length'] ?? 0);
     this.#stalls = stalls;
     this.#progressed();
     stalls.alarms.set(this);
     req.on('data', (chunk: Buffer) => this.#take(chunk));
-    req.on('end', () => {
-      const [only] = this.#chunks;
-      this.#settle(ok(this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks)));
-    });
+    req.on('end', () => this.#settle(ok(this.#whole())));
     // A half-sent body: nobody is there to be answered.
     req.on('error', () => this.#settle(undefined));
     req.on('close', () => {
@@ -113,12 +127,43 @@ class BodyReader implements Alarm {
     if (this.#over) return;
     this.#bytes += chunk.length;
     this.#progressed();
-    if (this.#bytes <= MAX_BODY_BYTES) {
+    if (this.#bytes > MAX_BODY_BYTES) {
+      this.#chunks.length = 0;
+      this.#settle(err(tooLarge(undefined)));
+      this.release();
+    } else if (this.#bytes > SMALLEST_KEPT_BYTES || this.#saidBytes > SMALLEST_KEPT_BYTES) {
+      this.#room().set(chunk, this.#bytes - chunk.length);
+    } else {
       this.#chunks.push(chunk);
-      return;
     }
-    this.#chunks.length = 0;
-    this.#settle(err(tooLarge(undefined)));
+  }
+
+  /** The buffer, with what came before in it and room for what has come now. */
+  #room(): Buffer {
+    const before = this.#buffer;
+    if (before && before.length >= this.#bytes) return before;
+    const room = BUFFERS.take(Math.max(this.#bytes, Math.min(this.#saidBytes, FIRST_BYTES)));
+    if (before) {
+      before.copy(room);
+      BUFFERS.giveBack(before);
+    }
+    let at = 0;
+    for (const chunk of this.#chunks.splice(0)) at += chunk.copy(room, at);
+    this.#buffer = room;
+    return room;
+  }
+
+  #whole(): Buffer {
+    if (this.#buffer) return this.#buffer.subarray(0, this.#bytes);
+    const [only] = this.#chunks;
+    return this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks);
+  }
+
+  release(): void {
+    this.#over = true;
+    this.#stalls.alarms.clear(this);
+    if (this.#buffer) BUFFERS.giveBack(this.#buffer);
+    this.#buffer = undefined;
   }
 
   #progressed(): void {

@@ -153,7 +153,7 @@ const choicesOf = (n: unknown): number =>
  * `berth`, and `stream_options.include_usage`, without which a stream does not say what it counted.
  * @param asksForUsage false for protocols whose streams count by themselves
  */
-export function bodyForEngine(body: CallBody, engineModel: string, asksForUsage = true): Buffer {
+export function bodyForEngine(body: CallBody, engineModel: string, asksForUsage = true): readonly Buffer[] {
   const { bytes, top } = body;
   const edits: Edit[] = [];
   top.entries.forEach((entry, index) => {

@@ -13,7 +13,7 @@ import type { CallEnd, CallRecord, CallStart } from '../recorder/call-record.js'
 import type { Recorder } from '../recorder/recorder.js';
 import { FilteredClient } from './answer-filter.js';
 import { statusOf } from './answers.js';
-import { linger, receiveBody, type Received } from './body.js';
+import { type Body, linger, receiveBody, type Received } from './body.js';
 import { type CallBody, readCallBody } from './call-body.js';
 import { CallClient } from './client.js';
 import type { Endpoint } from './endpoints.js';
@@ -59,6 +59,7 @@ export class ServedCall implements Slotted {
   #native: NativeRequest | undefined;
   #unloads = false;
   #stream = false;
+  #body: Body | undefined;
   #record: CallRecord | undefined;
   #serving: Serving | undefined;
   #over = false;
@@ -91,7 +92,7 @@ export class ServedCall implements Slotted {
   }
 
   serve(): void {
-    receiveBody(this.#req, (received) => this.#guard(() => this.#received(received)));
+    this.#body = receiveBody(this.#req, (received) => this.#guard(() => this.#received(received)));
   }
 
   /** The api stops: what is under way ends now, with the protocol's own error. */
@@ -111,13 +112,13 @@ export class ServedCall implements Slotted {
       linger(this.#req);
       return;
     }
-    const body = this.#body(received.value);
+    const body = this.#read(received.value);
     if (body.ok) this.#begin(body.value);
     else this.#end({ outcome: 'refused', error: body.error });
   }
 
   /** What came, and where another protocol is spoken, what engines get for it. */
-  #body(bytes: Buffer): Result<CallBody> {
+  #read(bytes: Buffer): Result<CallBody> {
     const came = readCallBody(bytes, this.#endpoint);
     if (!came.ok || !this.#protocol) return came;
     const prepared = this.#protocol.prepare(bytes);
@@ -241,6 +242,8 @@ export class ServedCall implements Slotted {
       this.#record.finish(end);
     } else if (error) this.#refusedEarly(error);
     this.#serving?.release();
+    // After the serving: an engine's request that goes on would send them.
+    this.#body?.release();
     this.#onEnd(this);
   }
 

@@ -7,7 +7,9 @@ export interface UpstreamRequest {
   readonly path: string;
   /** Names and values in turn, the length of the body among them. */
   readonly headers: readonly string[];
-  readonly body: Buffer;
+  /** Pieces in their order. Not to be changed before the request has ended. */
+  readonly body: readonly Buffer[];
+  readonly bodyBytes: number;
 }
 
 export interface UpstreamController {
@@ -87,18 +89,19 @@ export class EngineConnection implements UpstreamController, ResponseEvents {
     this.#parser = new ResponseParser(this);
     handler.onRequestStart(this);
     if (this.#handler !== handler) return;
-    const { method, path, headers, body } = request;
+    const { method, path, headers, body, bodyBytes } = request;
     let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n`;
     for (let i = 0; i < headers.length; i += 2) head += `${headers[i]}: ${headers[i + 1]}\r\n`;
     head += '\r\n';
-    if (head.length + body.length <= ONE_WRITE_BYTES) {
-      const bytes = Buffer.allocUnsafe(head.length + body.length);
-      body.copy(bytes, bytes.write(head, 'latin1'));
+    if (head.length + bodyBytes <= ONE_WRITE_BYTES) {
+      const bytes = Buffer.allocUnsafe(head.length + bodyBytes);
+      let at = bytes.write(head, 'latin1');
+      for (const piece of body) at += piece.copy(bytes, at);
       this.#socket.write(bytes);
     } else {
       this.#socket.cork();
       this.#socket.write(head, 'latin1');
-      this.#socket.write(body);
+      for (const piece of body) this.#socket.write(piece);
       this.#socket.uncork();
     }
   }
@@ -136,9 +139,15 @@ export class EngineConnection implements UpstreamController, ResponseEvents {
     const handler = this.#handler;
     if (!handler) return;
     this.#handler = undefined;
-    if (this.#parser?.keepAlive === true && !this.#gone && !this.#socket.isPaused()) this.#onFree(this);
+    if (this.#isFree()) this.#onFree(this);
     else this.destroy();
     handler.onResponseEnd(this);
+  }
+
+  /** An engine that answered before it had read everything leaves bytes behind that are the caller's, and not to be kept. */
+  #isFree(): boolean {
+    const keeps = this.#parser?.keepAlive === true && !this.#gone;
+    return keeps && !this.#socket.isPaused() && this.#socket.writableLength === 0;
   }
 
   #read(bytes: Buffer): void {

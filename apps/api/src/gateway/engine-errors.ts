@@ -40,7 +40,7 @@ const CALLERS_FAULT =
 /**
  * An engine's error answer as the caller gets it. Engines answer 500 and 501 for bad requests, which every client
  * would repeat, and have their own words for a prompt that is too long.
- * @param body the request's bytes, as the engine got them
+ * @param body the request's bytes, as they came
  */
 export function mapEngineError(status: number, answer: Buffer, body: Buffer): BerthError {
   const said = readAnswer(answer);

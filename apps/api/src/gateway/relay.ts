@@ -32,7 +32,7 @@ export interface RelayOptions {
   readonly dropUsageChunk: boolean;
   /** The engine tells its answer in the caller's protocol. */
   readonly native: boolean;
-  /** As the engine got it, to tell the caller's fault from the engine's. */
+  /** As it came, to tell the caller's fault from the engine's. */
   readonly body: Buffer;
   readonly onFirstByte: () => void;
   /** Called once. */

@@ -179,9 +179,10 @@ export class Serving {
     this.#native = native;
     const { body, route } = native ?? this.#o;
     protocol?.asks?.(native !== undefined);
-    const bytes = bodyForEngine(body, resolved.model.modelKey, native === undefined);
-    const headers = upstreamHeaders(req.headers, engines.key(resident.residentId), bytes.length);
-    const request = { path: route.path, method: 'POST', headers, body: bytes } as const;
+    const pieces = bodyForEngine(body, resolved.model.modelKey, native === undefined);
+    const bodyBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const headers = upstreamHeaders(req.headers, engines.key(resident.residentId), bodyBytes);
+    const request = { path: route.path, method: 'POST', headers, body: pieces, bodyBytes } as const;
     this.#sentAtMs = now();
     record.forwarded();
     this.#relay = new Relay({
@@ -189,7 +190,7 @@ export class Serving {
       stream: body.stream,
       dropUsageChunk: body.stream && !body.includeUsage,
       native: native !== undefined,
-      body: bytes,
+      body: body.bytes,
       onFirstByte: () => {
         hold.stop();
         record.firstByte();

@@ -162,9 +162,9 @@ export interface Edit {
   readonly text: string;
 }
 
-/** The bytes with some ranges replaced; the bytes themselves when there is nothing to replace. */
-export function edited(bytes: Buffer, edits: readonly Edit[]): Buffer {
-  if (edits.length === 0) return bytes;
+/** The bytes with some ranges replaced, as pieces in their order: what stays of megabytes is not copied. */
+export function edited(bytes: Buffer, edits: readonly Edit[]): readonly Buffer[] {
+  if (edits.length === 0) return [bytes];
   const parts: Buffer[] = [];
   let at = 0;
   for (const edit of [...edits].sort((a, b) => a.start - b.start)) {
@@ -172,7 +172,7 @@ export function edited(bytes: Buffer, edits: readonly Edit[]): Buffer {
     at = edit.end;
   }
   parts.push(bytes.subarray(at));
-  return Buffer.concat(parts);
+  return parts;
 }
 
 /** Takes an entry out with the comma that belongs to it. */
