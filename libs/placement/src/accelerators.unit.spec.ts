@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Artifact } from '#domain/events/catalog-events.js';
 import { deviceId, type DeviceId, RAM } from '#domain/ids.js';
 import { GIB, MIB } from '#domain/units.js';
+import { planKey } from '#domain/worker/evolve.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import type { PlacementInput } from './contract.js';
 import { decide } from './decide.js';
@@ -14,7 +15,9 @@ import {
   geometry,
   input,
   LLAMA_SERVER,
+  isoBefore,
   model,
+  NOW_MS,
   resident,
   residents,
   ticket,
@@ -275,5 +278,47 @@ describe('the choice by goal', () => {
       );
     expect(decidedOf(given(false)).artifact).toBe('Q8_0');
     expect(given(true)).toMatchObject({ kind: 'wait', freeInSeconds: 9 });
+  });
+
+  it('waits for the card while a call there ends sooner than RAM would have the answer, and not once it is overdue', () => {
+    const busy = resident('x/a', { bytes: 1500 * MIB, device: A });
+    const given = (freeInSeconds: number, waitedSeconds = 0) =>
+      decide(
+        input(M, {
+          worker: box({ cards: [[A, 2000]], more: { residents: residents(busy) } }),
+          model: model(M, { artifacts: [dense()] }),
+          ticket: ticket(M, { maxTokens: 2000, arrivedAtMs: NOW_MS - waitedSeconds * 1000 }),
+          ask: ask({ allowedRungs: ['gpu-only', 'ram-only'] }),
+          activity: new Map([[busy.residentId, { callsInFlight: 1, freeInSeconds }]]),
+        }),
+      );
+    const soon = given(2);
+    expect(soon).toMatchObject({ kind: 'wait', freeInSeconds: 2 });
+    expect(soon.kind === 'wait' && soon.reason).toContain('F16 as gpu-only is waited for: needs');
+    expect(decidedOf(given(400)).rung).toBe('ram-only');
+    expect(decidedOf(given(2, 61)).rung).toBe('ram-only');
+  });
+
+  it('prefers another card to the one where the same plan failed', () => {
+    const two = box({
+      cards: [
+        [A, 2000],
+        [B, 1900],
+      ],
+    });
+    const first = place(two);
+    expect(first.devices).toEqual([A]);
+    const failed = {
+      modelKey: first.modelKey,
+      artifact: 'F16',
+      class: 'out-of-memory',
+      message: 'no',
+      at: isoBefore(5),
+      times: 1,
+      // The room grew since: it may be tried again.
+      roomBytes: [{ deviceId: A, bytes: 1 }],
+    };
+    const after = { ...two, failedPlans: new Map([[planKey(first), failed]]) };
+    expect(place(after).devices).toEqual([B]);
   });
 });

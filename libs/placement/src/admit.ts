@@ -3,7 +3,7 @@ import { formatBytes, formatSeconds } from '#domain/units.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
 import { evictionSetOf } from './eviction.js';
 import type { Shape } from './ladder.js';
-import { devicesOf, type Plan, type Verdict } from './plan.js';
+import { devicesOf, type Displaced, type Plan, type Verdict } from './plan.js';
 import { nameOf } from './room.js';
 import type { Snapshot } from './snapshot.js';
 
@@ -107,6 +107,10 @@ class BlockedPlan implements Blocked {
   }
 
   get freeInSeconds(): number | undefined {
+    return this.displaces?.seconds;
+  }
+
+  get displaces(): ReturnType<typeof whenFree> {
     return whenFree(this.#snapshot, this.#deficits);
   }
 
@@ -142,22 +146,34 @@ function lacking(snapshot: Snapshot, plan: Plan, deviceId: DeviceId, freeableByt
   );
 }
 
-/** When enough busy residents are expected to be idle; undefined when that is not known. */
-function whenFree(snapshot: Snapshot, deficits: ReadonlyMap<DeviceId, number>): number | undefined {
+/** When enough busy residents are expected to be idle, and whom that would displace; undefined when it is not known. */
+function whenFree(
+  snapshot: Snapshot,
+  deficits: ReadonlyMap<DeviceId, number>,
+): (Displaced & { readonly seconds: number }) | undefined {
   const left = new Map(deficits);
-  const free = (frees: ReadonlyMap<DeviceId, number>): void => {
+  let count = 0;
+  let lossSeconds = 0;
+  const free = (frees: ReadonlyMap<DeviceId, number>, loss: () => number): void => {
+    let helps = false;
     for (const [deviceId, bytes] of frees) {
       const before = left.get(deviceId);
-      if (before !== undefined) left.set(deviceId, before - bytes);
+      if (before === undefined || bytes <= 0) continue;
+      left.set(deviceId, before - bytes);
+      helps = true;
     }
+    if (!helps) return;
+    count += 1;
+    lossSeconds += loss();
   };
-  for (const candidate of snapshot.idle.candidates) free(candidate.frees);
+  for (const candidate of snapshot.idle.candidates) free(candidate.frees, () => candidate.lossSeconds);
   const coming = snapshot.blocking
     .filter((b) => b.freeInSeconds !== undefined)
     .sort((a, b) => (a.freeInSeconds ?? 0) - (b.freeInSeconds ?? 0));
-  for (const resident of coming) {
-    free(resident.holds);
-    if ([...left.values()].every((bytes) => bytes <= 0)) return resident.freeInSeconds;
+  for (const { holds, lossSeconds: loss, freeInSeconds: seconds } of coming) {
+    free(holds, loss);
+    if (seconds !== undefined && [...left.values()].every((bytes) => bytes <= 0))
+      return { seconds, count, lossSeconds };
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-import type { Considered, PlacementDecidedData, Victim } from '#domain/events/worker-events.js';
+import type { Considered } from '#domain/events/worker-events.js';
 import type { ModelKey } from '#domain/ids.js';
 import { RUNGS } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
@@ -6,15 +6,16 @@ import { approvedArtifacts, whyNotReusable } from './ask.js';
 import { compareText, residentsOfModel } from './charges.js';
 import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
+import { decided } from './decided.js';
 import { evaluate } from './evaluate.js';
 import { extrasOf, ladderOf, type NotOffered, type Pins, type Shape } from './ladder.js';
 import { clip, consideredOf, shapeOf, type Verdict } from './plan.js';
-import { isOverdue, waitedSeconds } from './queue.js';
-import { type Admitted, bestOf } from './rank.js';
+import { isOverdue } from './queue.js';
+import { bestOf } from './rank.js';
 import { refusalOf, refused, waitOrTimeOut, withEveryRung } from './refuse.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
 import { mostReachFirst } from './split.js';
-import { workingOf } from './working.js';
+import { worthWaitingFor } from './waiting.js';
 
 /**
  * Decides one call or one wish for a model on one worker. Pure: the same input gives the same outcome.
@@ -40,7 +41,7 @@ export function decide(input: PlacementInput): PlacementOutcome {
   const ahead = whoIsAhead(input);
   if (ahead !== undefined) return waitOrTimeOut(snapshot, considered(), ahead);
   const best = bestOf(verdicts, input.settings);
-  const better = best && worthWaitingFor(input, best, verdicts);
+  const better = best && worthWaitingFor(snapshot, best, verdicts);
   if (better) return waitOrTimeOut(snapshot, considered(), better.reason, better.freeInSeconds);
   if (best) return decided(snapshot, best, considered(best));
   if (input.ticket && isOverdue(input.ticket, input.nowMs, input.settings)) {
@@ -164,24 +165,6 @@ const notOfferedLine = (not: NotOffered): Considered => ({
   reason: clip(not.reason),
 });
 
-/** With `waitBeforeQuality` a better artifact is waited for while running calls are expected to free its room in time. */
-function worthWaitingFor(
-  input: PlacementInput,
-  best: Admitted,
-  verdicts: readonly Verdict[],
-): { readonly reason: string; readonly freeInSeconds: number } | undefined {
-  const { settings, ticket, nowMs } = input;
-  if (!settings.waitBeforeQuality) return undefined;
-  const left = settings.maxWaitSeconds - (ticket ? waitedSeconds(ticket, nowMs) : 0);
-  for (const verdict of verdicts) {
-    if (verdict.kind !== 'blocked' || verdict.shape.q >= best.plan.shape.q) continue;
-    const { freeInSeconds } = verdict;
-    if (freeInSeconds === undefined || freeInSeconds > left) continue;
-    return { reason: `${verdict.shape.artifact.label} is waited for: ${verdict.reason}`, freeInSeconds };
-  }
-  return undefined;
-}
-
 /** A resident that satisfies all but the call's estimated length is kept when no larger context can be had. */
 function keptAsItIs(input: PlacementInput, verdicts: readonly Verdict[]): PlacementOutcome | undefined {
   const ready = reusable(input, 'ready', 0);
@@ -251,49 +234,3 @@ function noArtifact(snapshot: Snapshot): PlacementOutcome {
       : `${model.modelKey} has no artifact "${ask.artifact}"; it has ${labels}.`;
   return refused(snapshot, [], 'invalid_request', text);
 }
-
-function decided(snapshot: Snapshot, best: Admitted, considered: readonly Considered[]): PlacementOutcome {
-  const { input } = snapshot;
-  const { plan, forecast } = best;
-  const { contract } = plan;
-  if (plan.projectable)
-    return { kind: 'project', wanted: [{ artifact: plan.shape.artifact.label, contract }] };
-  const data: PlacementDecidedData = {
-    ...workingOf(snapshot, considered),
-    decisionId: input.decisionId,
-    residentId: input.residentId,
-    artifact: plan.shape.artifact.label,
-    rung: plan.shape.rung,
-    contract,
-    devices: contract.devices,
-    need: plan.need.terms,
-    victims: [...snapshot.own.map((r) => replacedVictim(snapshot, r)), ...best.victims.map(victimOf)],
-    exact: best.exact,
-    ...(input.callPriority === undefined ? {} : { priority: input.callPriority }),
-    validUntil: new Date(input.nowMs + input.settings.maxWaitSeconds * 1000).toISOString(),
-    predicted: {
-      readyInSeconds: forecast.readyInSeconds,
-      loadSeconds: forecast.loadSeconds,
-      ...(forecast.outputSeconds === undefined ? {} : { outputSeconds: forecast.outputSeconds }),
-    },
-  };
-  return { kind: 'decided', data };
-}
-
-/** The model's own resident under another ask: its bytes are credit, and nothing is lost with it. */
-const replacedVictim = (snapshot: Snapshot, resident: Resident): Victim => ({
-  residentId: resident.residentId,
-  modelKey: resident.modelKey,
-  lossSeconds: 0,
-  frees: listOf(snapshot.charges.get(resident.residentId)?.bytes),
-});
-
-const victimOf = (victim: Admitted['victims'][number]): Victim => ({
-  residentId: victim.residentId,
-  modelKey: victim.modelKey,
-  lossSeconds: Math.round(victim.lossSeconds * 1000) / 1000,
-  frees: listOf(victim.frees),
-});
-
-const listOf = (bytes: Admitted['victims'][number]['frees'] | undefined): Victim['frees'] =>
-  [...(bytes ?? [])].filter(([, n]) => n > 0).map(([deviceId, n]) => ({ deviceId, bytes: n }));

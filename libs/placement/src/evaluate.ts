@@ -1,3 +1,4 @@
+import { planKey } from '#domain/worker/evolve.js';
 import { windowlessKey } from '#domain/history/history.js';
 import type { DeviceId } from '#domain/ids.js';
 import { admit, tooLargeFor, whyTooLarge } from './admit.js';
@@ -159,7 +160,14 @@ function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
     exact,
     forecast: forecastOf(snapshot, plan, readyInSeconds),
     reason,
+    failedBefore: failedBefore(snapshot, plan),
   };
+}
+
+function failedBefore({ input: { worker, model } }: Snapshot, { shape, contract }: Plan): boolean {
+  if (worker.failedPlans.size === 0) return false;
+  const key = planKey({ modelKey: model.modelKey, artifact: shape.artifact.label, contract });
+  return worker.failedPlans.has(key);
 }
 
 function rememberedPlan(snapshot: Snapshot, plan: Plan): Remembered | undefined {

@@ -39,6 +39,11 @@ export interface Forecast {
   readonly estimated: boolean;
 }
 
+export interface Displaced {
+  readonly count: number;
+  readonly lossSeconds: number;
+}
+
 export type Verdict =
   | {
       readonly kind: 'admitted';
@@ -47,6 +52,8 @@ export type Verdict =
       readonly exact: boolean;
       readonly forecast: Forecast;
       readonly reason: string;
+      /** This very plan did not come up the last time; the room has changed since. */
+      readonly failedBefore?: boolean;
     }
   /** It would fit if others ended, left or became idle. */
   | {
@@ -55,6 +62,8 @@ export type Verdict =
       readonly shape: Shape;
       readonly reason: string;
       readonly freeInSeconds?: number | undefined;
+      /** Whom it would displace by then, at most. */
+      readonly displaces?: Displaced | undefined;
     }
   /** It failed before and is not tried again yet. */
   | { readonly kind: 'failed'; readonly plan: Plan; readonly shape: Shape; readonly remembered: Remembered }

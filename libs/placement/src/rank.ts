@@ -57,15 +57,18 @@ function compare(a: Admitted, b: Admitted, settings: RankSettings): number {
   // A plan of unknown T is compared by what is known of it, and stands behind the known of its quality.
   const unknown = (ta === undefined ? 1 : 0) - (tb === undefined ? 1 : 0);
   const q = a.plan.shape.q - b.plan.shape.q;
+  // Where it failed before, another device or way is preferred.
+  const failed = (a.failedBefore ? 1 : 0) - (b.failedBefore ? 1 : 0);
   switch (settings.goal) {
     case 'quality':
-      if (q !== 0 || unknown !== 0) return q || unknown;
+      if (q !== 0 || failed !== 0 || unknown !== 0) return q || failed || unknown;
       return ta === undefined || tb === undefined ? 0 : ta + lossOf(a) - (tb + lossOf(b)) || ta - tb;
     case 'fast':
+      if (failed !== 0) return failed;
       if (unknown !== 0 || ta === undefined || tb === undefined) return unknown;
       return ta - tb || q || lossOf(a) - lossOf(b);
     case 'resident': {
-      const first = q || a.victims.length - b.victims.length || unknown;
+      const first = q || failed || a.victims.length - b.victims.length || unknown;
       if (first !== 0 || ta === undefined || tb === undefined) return first;
       return ta + lossOf(a) - (tb + lossOf(b));
     }

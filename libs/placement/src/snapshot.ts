@@ -24,6 +24,8 @@ export interface Blocking {
   readonly modelKey: ModelKey;
   readonly reason: string;
   readonly holds: BytesByDevice;
+  /** What is lost when it goes. */
+  readonly lossSeconds: () => number;
   /** When it is expected to become a candidate. */
   readonly freeInSeconds?: number;
 }
@@ -135,6 +137,7 @@ function sortResidents(
       modelKey,
       reason: reason.text,
       holds,
+      lossSeconds: () => candidateOf(input, resident, charges, rooms).lossSeconds,
       ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
     });
     if (reason.busy && overdue) {
