@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PlacementDecidedData } from '#domain/events/worker-events.js';
+import { streams } from '#events/streams.js';
 import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
 import { eventually, gate, type Stand, startStand } from '../testing/stand.js';
 
@@ -42,10 +44,16 @@ describe('the queue, with room for every model and one slot for each', () => {
     engine.die();
   });
 
-  const chat = (model: string, more: object = {}, headers: Record<string, string> = {}) =>
+  const chat = (
+    model: string,
+    more: object = {},
+    headers: Record<string, string> = {},
+    signal?: AbortSignal,
+  ) =>
     fetch(`${stand.url}${CHAT}`, {
       method: 'POST',
       headers,
+      ...(signal ? { signal } : {}),
       body: JSON.stringify({ model, messages: [{ role: 'user', content: 'hi' }], ...more }),
     });
   const queue = async () =>
@@ -132,6 +140,38 @@ describe('the queue, with room for every model and one slot for each', () => {
     expect(groups[3]).not.toBe(groups[0]);
     expect(groups[4]).toBeUndefined();
     expect(JSON.stringify(events)).not.toContain('my session');
+  });
+
+  it('refuses the call that is one too many, and says when to come back', async () => {
+    const set = (maxQueue: number | null) =>
+      stand.log.append(
+        streams.settings('fleet'),
+        [
+          {
+            id: randomUUID(),
+            event: { type: 'SettingsChanged', data: { patch: { maxQueue }, by: 'test' } },
+            cause: { correlationId: 'test', causationId: 'test' },
+          },
+        ],
+        'any',
+      );
+    await set(1);
+    const open = holdA();
+    const first = chat('chat-a');
+    await eventually('the call at the engine', () => engine.requests[0]);
+    const second = chat('chat-a');
+    await queued('the second call', 1);
+    const refused = await eventually('the setting to hold', async () => {
+      const answer = await chat('chat-a', {}, {}, AbortSignal.timeout(300)).catch(() => undefined);
+      return answer?.status === 503 ? answer : undefined;
+    });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    const { error } = (await refused.json()) as { error: { code: string; message: string } };
+    expect(error.code).toBe('queue_full');
+    expect(error.message).toContain('and 1 may');
+    await set(null);
+    open();
+    expect([(await first).status, (await second).status]).toEqual([200, 200]);
   });
 
   it('answers from memory while a load that failed is not tried again', async () => {

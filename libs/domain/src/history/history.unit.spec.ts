@@ -69,6 +69,12 @@ describe('a refused window is a fact', () => {
     expect(barredAfter(...events)).toBe(barred);
   });
 
+  it('a failed load leaves what was measured', () => {
+    const log = new LogOf<HistoryEvent>('history-w~a').add(loaded(8192)).add(refused(8192));
+    const state = log.recorded.reduce(evolveHistory, initialHistory(workerId('w'), modelKey('a')));
+    expect([...state.measured.values()]).toHaveLength(1);
+  });
+
   it('keeps the room and the limits that it was refused with', () => {
     const log = new LogOf<HistoryEvent>('history-w~a').add(refused(8192));
     const state = log.recorded.reduce(evolveHistory, initialHistory(workerId('w'), modelKey('a')));
