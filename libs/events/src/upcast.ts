@@ -6,6 +6,7 @@ export const CURRENT_VERSIONS = {
   CapacityMeasured: 1,
   LimitSet: 1,
   ForeignUseChanged: 1,
+  BusyCoresChanged: 1,
   WorkerLost: 1,
   WorkerReturned: 1,
   PlacementDecided: 1,

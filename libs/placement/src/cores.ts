@@ -12,6 +12,8 @@ export type BandwidthCurve = readonly number[];
 /** Below this gain per core one more core is not worth having. */
 const WORTHWHILE_GAIN = 0.03;
 
+const NOBODY: ReadonlySet<number> = new Set();
+
 export interface Cores {
   /** Physical cores that engines may use: one is kept for the system on machines with 3 or more. */
   readonly usable: number;
@@ -20,6 +22,22 @@ export interface Cores {
   /** The same by the numbers of their processors, where the machine's topology is known; those to be taken first first. */
   readonly cpus?: { readonly usable: readonly number[]; readonly free: readonly number[] };
 }
+
+/** What was measured of a machine's memory, by the number of cores that read it. */
+export const bandwidthCurveOf = ({
+  memoryBandwidth,
+}: Pick<WorkerState, 'memoryBandwidth'>): BandwidthCurve | undefined =>
+  memoryBandwidth?.byCoresGBps && inBytes(memoryBandwidth.byCoresGBps);
+
+const inBytes = memo((byCoresGBps: readonly number[]): BandwidthCurve =>
+  byCoresGBps.map((rate) => rate * 1e9),
+);
+
+/** Processors on which other programs work for over half of the time, as the log says. */
+export const busyCpusOf = ({ busyCpus }: Pick<WorkerState, 'busyCpus'>): ReadonlySet<number> =>
+  busyCpus && busyCpus.length > 0 ? asSet(busyCpus) : NOBODY;
+
+const asSet = memo((cpus: readonly number[]): ReadonlySet<number> => new Set(cpus));
 
 type Uses = ReadonlyMap<ResidentId, Pick<ResidentActivity, 'callsInFlight'>>;
 
@@ -57,7 +75,7 @@ export function coresOf(
   );
   // From the last one on: systems put their own work on the first.
   const cpus = worker.cpuTopology ? onePerCore(worker.cpuTopology).slice(0, usable) : [];
-  const taken = new Set(busyCpus);
+  const taken = new Set<number>();
   let uncounted = 0;
   for (const resident of worker.residents.values()) {
     if (resident.residentId === without || !claimsCores(resident, activity)) continue;
@@ -66,12 +84,19 @@ export function coresOf(
     else uncounted += resident.contract.threads;
   }
   if (cpus.length === 0) return { usable, free: Math.max(0, usable - uncounted) };
-  const left = cpus.filter((cpu) => !taken.has(cpu));
+  const unclaimed = cpus.filter((cpu) => !taken.has(cpu));
+  const quiet = busyCpus.size === 0 ? unclaimed : unclaimed.filter((cpu) => !isBusy(worker, cpu, busyCpus));
+  // On a machine that is busy all over, a core that is shared is better than none.
+  const left = quiet.length === 0 ? unclaimed.slice(0, 1) : quiet;
   const free = left.slice(0, Math.max(0, left.length - uncounted));
   return { usable, free: free.length, cpus: { usable: cpus, free } };
 }
 
-const NOBODY: ReadonlySet<number> = new Set();
+/** Whether other programs work on a core: on any of its processors. */
+function isBusy({ cpuTopology = [] }: WorkerState, cpu: number, busyCpus: ReadonlySet<number>): boolean {
+  const core = cpuTopology.find((t) => t.cpu === cpu)?.core;
+  return cpuTopology.some((t) => t.core === core && busyCpus.has(t.cpu));
+}
 
 /** The first processor of every physical core, the last core first: a hyperthread sibling is no extra core. */
 const onePerCore = memo((topology: NonNullable<WorkerState['cpuTopology']>): readonly number[] => {

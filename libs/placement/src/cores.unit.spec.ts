@@ -2,7 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { MIB } from '#domain/units.js';
 import { claimCores, coresOf, ramTokensPerSecond, worthwhileCores } from './cores.js';
 import { secondsPerToken } from './speed.js';
-import { attention, contract, geometry, resident, residents, worker } from './testing/factories.js';
+import {
+  attention,
+  contract,
+  decidedOf,
+  geometry,
+  input,
+  resident,
+  residents,
+  ticket,
+  worker,
+} from './testing/factories.js';
+import { decide } from './decide.js';
 
 describe('cores', () => {
   const none = {};
@@ -100,6 +111,35 @@ describe('cores by number', () => {
 
   it('on which other programs work for over half of the time are not had', () => {
     expect(coresOf(state(), new Map(), new Set([6, 7])).cpus?.free).toEqual([5, 4, 3, 2, 1]);
+  });
+
+  it('on which others work are told by the log, and one is had although all are busy', () => {
+    const place = (busyCpus: readonly number[]) =>
+      decidedOf(decide(input('m', { worker: { ...state(), busyCpus } }))).contract.cores;
+    expect(place([])).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    // Processor 13 is the second of core 5.
+    expect(place([7, 13])).toEqual([1, 2, 3, 4, 6]);
+    expect(place(cpuTopology.map(({ cpu }) => cpu))).toEqual([7]);
+  });
+
+  it('are as many as the curve of the log makes worthwhile, and the estimate of the speed is the curve’s', () => {
+    const place = (byCoresGBps?: readonly number[]) =>
+      decidedOf(
+        decide(
+          input('m', {
+            worker: {
+              ...state(),
+              memoryBandwidth: { allGBps: 30, oneCoreGBps: 10, ...(byCoresGBps ? { byCoresGBps } : {}) },
+            },
+            ticket: ticket('m', { maxTokens: 1000 }),
+          }),
+        ),
+      );
+    expect(place().contract.threads).toBe(7);
+    const bent = place([10, 20, 29, 29.5, 30, 30, 30, 30]);
+    expect(bent.contract).toMatchObject({ threads: 3, cores: [5, 6, 7] });
+    const slow = place([1, 2, 2.9, 2.95, 3, 3, 3, 3]);
+    expect(slow.predicted.outputSeconds).toBeGreaterThan(bent.predicted.outputSeconds ?? Infinity);
   });
 
   it('of the common pool are the same for all that have nothing in RAM, at the other end', () => {

@@ -3,7 +3,7 @@ import { windowlessKey } from '#domain/history/history.js';
 import type { DeviceId } from '#domain/ids.js';
 import { admit, tooLargeFor, whyTooLarge } from './admit.js';
 import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
-import { claimCores, type CoreClaim } from './cores.js';
+import { bandwidthCurveOf, claimCores, type CoreClaim } from './cores.js';
 import { type Remembered, rememberedFailure } from './failures.js';
 import { whyKvTypeRefused } from './kv.js';
 import type { Shape } from './ladder.js';
@@ -42,6 +42,7 @@ function claimOf(snapshot: Snapshot, weightsInRam: boolean, withBusy: boolean): 
     withBusy ? { ...cores, free: Math.max(1, cores.free) } : cores,
     weightsInRam,
     input.settings,
+    bandwidthCurveOf(input.worker),
   ));
 }
 

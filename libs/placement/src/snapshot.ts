@@ -7,7 +7,7 @@ import { approvedArtifacts } from './ask.js';
 import { type BytesByDevice, type Charge, chargesOf, residentsById, residentsOfModel } from './charges.js';
 import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput, ResidentPolicy } from './contract.js';
-import { type CoreClaim, type Cores, coresOf } from './cores.js';
+import { busyCpusOf, type CoreClaim, type Cores, coresOf } from './cores.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
 import { EvictionField } from './eviction.js';
 import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness } from './loss.js';
@@ -92,7 +92,7 @@ export function snapshotOf(input: PlacementInput): Snapshot {
     idle,
     withBusy: busy.length === 0 ? idle : new EvictionField([...candidates, ...busy]),
     blocking,
-    cores: coresOf(worker, input.activity),
+    cores: coresOf(worker, input.activity, busyCpusOf(worker)),
     process: processFiguresOf(input.otherHistories, input.history),
     rates: ratesOf(calls),
     callTokens: callTokens(input.ticket),

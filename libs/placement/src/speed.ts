@@ -2,6 +2,7 @@ import type { Geometry } from '#domain/geometry.js';
 import type { DeviceId } from '#domain/ids.js';
 import type { Contract } from '#domain/placement-terms.js';
 import type { WorkerState } from '#domain/worker/state.js';
+import { bandwidthCurveOf } from './cores.js';
 import { between, blockSumsOf } from './block-sums.js';
 import { bytesPerToken, offloadOf, type OffloadOrder } from './weights.js';
 
@@ -24,6 +25,8 @@ export function ramBytesPerSecond(
   worker: Pick<WorkerState, 'memoryBandwidth'>,
   threads: number,
 ): number | undefined {
+  const curve = bandwidthCurveOf(worker);
+  if (curve) return curve[Math.min(Math.max(1, threads), curve.length) - 1];
   const measured = worker.memoryBandwidth;
   return measured && Math.min(measured.allGBps, measured.oneCoreGBps * threads) * 1e9;
 }

@@ -25,6 +25,7 @@ const WORKER_TYPES = [
   'CapacityMeasured',
   'LimitSet',
   'ForeignUseChanged',
+  'BusyCoresChanged',
   'WorkerLost',
   'WorkerReturned',
   'PlacementDecided',

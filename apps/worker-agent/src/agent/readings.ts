@@ -6,6 +6,7 @@ import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import { busyCores, readCpuTicks, type CpuTicks } from '../hardware/busy.js';
+import { BusyCores, type OurWork, readTicksByCpu } from '../hardware/busy-cores.js';
 import { stepForeignUse } from '../hardware/foreign-use.js';
 import type { GpuReading } from '../hardware/gpus/gpu-reading.js';
 import { GPU_EVERY_MS, GpuWatch } from '../hardware/gpus/watch-gpus.js';
@@ -20,6 +21,9 @@ import type { FreedMemory } from './freed.js';
 const EVERY_MS = 1000;
 /** A driver that told nothing is believed again when it has told something for so long: one that flaps writes little. */
 const BELIEVED_AFTER_MS = 5000;
+/** Cores that others work on are told at most so often, and on machines of fewer cores than this no core is claimed. */
+const BUSY_CORES_EVERY_MS = 10_000;
+const LEAST_CORES = 3;
 /** An event names at most so many foreign processes. */
 const MOST_FOREIGN = 8;
 
@@ -62,6 +66,9 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
   let host: LineReading | undefined;
   /** Since when each accelerator's use has been told without a gap. */
   const toldSinceMs = new Map<DeviceId, number>();
+  const busyCpus = new BusyCores();
+  let busyNow: readonly number[] | undefined;
+  let busyToldMs = -Infinity;
 
   const ownerOf = (pid: number): ResidentId | 'leaving' | undefined => {
     const engine = owners.get(pid);
@@ -111,7 +118,28 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     const ours = new Map(processes.filter(({ pid }) => owners.has(pid)).map((p) => [p.pid, p.cpuTicks]));
     const worked = [...ours].reduce((sum, [pid, now]) => sum + now - (before?.ours.get(pid) ?? now), 0);
     busy = before === undefined ? undefined : busyCores(before.ticks, ticks, worked);
+    busyNow = busyCpus.read(readTicksByCpu(), ourWork(ours));
     before = { ticks, ours };
+  };
+
+  const ourWork = (ours: ReadonlyMap<number, number>): readonly OurWork[] =>
+    [...ours].map(([pid, now]) => {
+      const owner = ownerOf(pid);
+      const resident =
+        owner === undefined || owner === 'leaving' ? undefined : o.state().residents.get(owner);
+      const cpus = resident?.cores ?? resident?.contract.cores;
+      return { ticks: now - (before?.ours.get(pid) ?? now), ...(cpus === undefined ? {} : { cpus }) };
+    });
+
+  const chargeCores = async (): Promise<void> => {
+    const { busyCpus: told = [], cpuTopology, physicalCores } = o.state();
+    if (busyNow === undefined || cpuTopology === undefined || physicalCores < LEAST_CORES) return;
+    const cpus = busyNow.filter((cpu) => cpuTopology.some((t) => t.cpu === cpu));
+    if (cpus.join() === told.join() || performance.now() - busyToldMs < BUSY_CORES_EVERY_MS) return;
+    busyToldMs = performance.now();
+    const id = newId();
+    const why = { correlationId: id, causationId: id };
+    await o.facts.worker(id, { type: 'BusyCoresChanged', data: { cpus } }, why);
   };
 
   const send = (devices: readonly LineReading[], at: string): void => {
@@ -124,6 +152,7 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     const gpus = readGpus();
     const at = new Date().toISOString();
     await charge(read.deviceId, read.foreignBytes);
+    await chargeCores();
     // What others use of memory that is the host's is charged to the host.
     for (const { line, gpu } of gpus) {
       if (gpu.device.sharesRam !== true) await chargeCard(line);

@@ -194,6 +194,14 @@ export type LoadFailureClass = (typeof LOAD_FAILURE_CLASSES)[number];
 export const CLOSE_REASONS = ['expired', 'cancelled', 'superseded', 'agent-refused'] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];
 
+/** Read rate of host memory, in units of 10^9 bytes a second. */
+export interface MemoryBandwidth {
+  readonly allGBps: number;
+  readonly oneCoreGBps: number;
+  /** At 1, 2, 3 … cores, never falling; left out by versions that did not measure it. */
+  readonly byCoresGBps?: readonly number[];
+}
+
 export type WorkerEvent =
   | EventOf<
       'WorkerRegistered',
@@ -223,7 +231,7 @@ export type WorkerEvent =
         }[];
         /** Of the cache nearest to memory; a measurement of memory must not fit into it. */
         readonly lastCacheBytes?: number;
-        readonly memoryBandwidth?: { readonly allGBps: number; readonly oneCoreGBps: number };
+        readonly memoryBandwidth?: MemoryBandwidth;
         readonly drives: readonly {
           readonly mount: string;
           readonly totalBytes: number;
@@ -253,6 +261,13 @@ export type WorkerEvent =
           readonly name: string;
           readonly bytes: number;
         }[];
+      }
+    >
+  | EventOf<
+      'BusyCoresChanged',
+      {
+        /** Processors on which other programs worked for over half of the last seconds; empty when there are none. */
+        readonly cpus: readonly number[];
       }
     >
   | EventOf<'WorkerLost', { readonly lastSeenAt: string }>

@@ -56,6 +56,8 @@ function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState
     }
     case 'ForeignUseChanged':
       return foreignUse(state, event.data.deviceId, event.data.bytes, metadata.at);
+    case 'BusyCoresChanged':
+      return { ...state, busyCpus: event.data.cpus };
     case 'WorkerLost':
       return { ...state, lost: true };
     case 'WorkerReturned':

@@ -5,6 +5,7 @@ import type {
   EngineOnWorker,
   EvictionReason,
   MeasuredMemory,
+  MemoryBandwidth,
   PlacementDecidedData,
   WorkerEventData,
 } from '../events/worker-events.js';
@@ -82,7 +83,9 @@ export interface WorkerState {
   readonly cpuTopology?: WorkerEventData<'CapacityMeasured'>['cpuTopology'];
   readonly lastCacheBytes?: number;
   readonly drives?: WorkerEventData<'CapacityMeasured'>['drives'];
-  readonly memoryBandwidth?: { readonly allGBps: number; readonly oneCoreGBps: number };
+  readonly memoryBandwidth?: MemoryBandwidth;
+  /** Processors on which other programs work for over half of the time; absent: none, or not known. */
+  readonly busyCpus?: readonly number[];
   readonly limits: WorkerLimits;
   /** Foreign use by device, at the upper edge of its 128 MiB step; absent: no reading yet. */
   readonly foreign: ReadonlyMap<DeviceId, number>;

@@ -153,6 +153,7 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
     bytes: 134_217_728,
     processes: [{ pid: 42, name: 'browser', bytes: 100_000_000 }],
   },
+  BusyCoresChanged: { cpus: [1, 3] },
   WorkerLost: { lastSeenAt: at },
   WorkerReturned: { bootId: 'b00710' },
   PlacementDecided: {

@@ -167,6 +167,7 @@ export class TimeOfLogBuilder {
       case 'WorkerLost':
       case 'WorkerReturned':
       case 'CapacityMeasured':
+      case 'BusyCoresChanged':
       case 'PlacementRefused':
       case 'UnloadDecided':
       case 'EvictionStarted':

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MIB } from '#domain/units.js';
-import { bufferBytes, measureBandwidth } from './measure.js';
+import { bufferBytes, coreCounts, curveOf, measureBandwidth } from './measure.js';
 import { betterOf } from './schedule.js';
 
 describe('the rate of memory', () => {
@@ -9,6 +9,31 @@ describe('the rate of memory', () => {
     const measured = await measureBandwidth(2, 64 * MIB);
     expect(measured.oneCoreGBps).toBeGreaterThan(0);
     expect(measured.allGBps).toBeGreaterThanOrEqual(measured.oneCoreGBps);
+    expect(measured.byCoresGBps).toEqual([measured.oneCoreGBps, measured.allGBps]);
+  });
+
+  it('is measured at a dozen counts of cores at most, and known at every one, never falling', () => {
+    expect(coreCounts(4)).toEqual([1, 2, 3, 4]);
+    expect(curveOf([1, 2, 4], [10, 8, 20])).toEqual([10, 10, 15, 20]);
+    for (const cores of [1, 2, 12, 13, 32, 64, 192]) {
+      const counts = coreCounts(cores);
+      expect(counts.length).toBeLessThanOrEqual(13);
+      expect(counts.at(-1)).toBe(cores);
+      const curve = curveOf(counts, counts.map(Math.sqrt));
+      expect(curve).toHaveLength(cores);
+      expect([...curve].sort((a, b) => a - b)).toEqual(curve);
+    }
+  });
+
+  it('at each count is the best that was measured', () => {
+    const best = { oneCoreGBps: 10, allGBps: 20, byCoresGBps: [10, 18, 20] };
+    expect(betterOf(best, { oneCoreGBps: 9, allGBps: 20, byCoresGBps: [9, 19, 20] })).toEqual({
+      oneCoreGBps: 10,
+      allGBps: 20,
+      byCoresGBps: [10, 19, 20],
+    });
+    expect(betterOf(best, best)).toBeUndefined();
+    expect(betterOf({ oneCoreGBps: 10, allGBps: 20 }, best)?.byCoresGBps).toEqual([10, 18, 20]);
   });
 
   it('reads eight times the last cache, and never more than a quarter of what is free', () => {

@@ -2,15 +2,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import type { MemoryBandwidth } from '#domain/events/worker-events.js';
 import { MIB } from '#domain/units.js';
 import { packageRoot } from '#runtime/process-info.js';
 import type { BandwidthSaid, BandwidthWork } from './bandwidth-worker.js';
-
-/** Read rate of host memory, in units of 10^9 bytes a second. */
-export interface MemoryBandwidth {
-  readonly allGBps: number;
-  readonly oneCoreGBps: number;
-}
 
 const LEAST_BYTES = 64 * MIB;
 const FOR_MS = 400;
@@ -26,15 +21,40 @@ export function bufferBytes(lastCacheBytes: number | undefined, availableBytes: 
   return wanted <= availableBytes / 4 ? wanted : undefined;
 }
 
+/** More counts of cores than this are not measured: those between two are taken from the line between them. */
+const MOST_COUNTS = 12;
+
+/** Counts of cores to measure, from 1 to all: each of the first, where a curve bends, then in growing steps. */
+export function coreCounts(cores: number): readonly number[] {
+  const counts: number[] = [];
+  const ratio = cores <= MOST_COUNTS ? 1 : (cores / 6) ** (1 / (MOST_COUNTS - 6));
+  for (let at = 1; at < cores; at = Math.max(at + 1, at < 6 ? 0 : Math.round(at * ratio))) counts.push(at);
+  return [...counts, cores];
+}
+
+/** The rate at every count, never falling, from those that were measured. */
+export function curveOf(counts: readonly number[], rates: readonly number[]): readonly number[] {
+  const curve: number[] = [];
+  counts.forEach((count, i) => {
+    const before = curve.at(-1) ?? 0;
+    const from = curve.length;
+    const rate = Math.max(before, rates[i] ?? 0);
+    for (let at = from + 1; at <= count; at++)
+      curve.push(from === 0 ? rate : before + ((rate - before) * (at - from)) / (count - from));
+  });
+  return curve;
+}
+
 /**
- * Reads with one thread, then with one for each core at once, in threads of the lowest priority.
+ * Reads with one thread, then with more, up to one for each core, in threads of the lowest priority.
  * @param bytes from `bufferBytes`; all cores share it, so that it is not a multiple of it that is held.
  */
 export async function measureBandwidth(cores: number, bytes: number): Promise<MemoryBandwidth> {
-  const one = await together(1, bytes);
-  const all = cores > 1 ? await together(cores, bytes) : one;
-  const rounded = (rate: number) => Math.round(rate / 1e7) / 100;
-  return { oneCoreGBps: rounded(one), allGBps: rounded(Math.max(one, all)) };
+  const counts = coreCounts(cores);
+  const rates: number[] = [];
+  for (const count of counts) rates.push(await together(count, bytes));
+  const byCoresGBps = curveOf(counts, rates).map((rate) => Math.round(rate / 1e7) / 100);
+  return { oneCoreGBps: byCoresGBps[0] ?? 0, allGBps: byCoresGBps.at(-1) ?? 0, byCoresGBps };
 }
 
 /** @returns bytes per second over all threads. */

@@ -1,5 +1,6 @@
 import type { Logger } from '#runtime/logger.js';
-import { bufferBytes, measureBandwidth, type MemoryBandwidth } from './measure.js';
+import type { MemoryBandwidth } from '#domain/events/worker-events.js';
+import { bufferBytes, measureBandwidth } from './measure.js';
 
 const EARLIEST_MS = 10_000;
 const SPREAD_MS = 110_000;
@@ -26,12 +27,27 @@ export function betterOf(
   now: MemoryBandwidth,
 ): MemoryBandwidth | undefined {
   if (best === undefined) return now;
-  const better = now.allGBps > best.allGBps * BETTER_BY || now.oneCoreGBps > best.oneCoreGBps * BETTER_BY;
+  const before = best.byCoresGBps ?? [];
+  const after = now.byCoresGBps ?? [];
+  const isBetter = (rate: number, known: number | undefined): boolean => rate > (known ?? 0) * BETTER_BY;
+  const better =
+    isBetter(now.allGBps, best.allGBps) ||
+    isBetter(now.oneCoreGBps, best.oneCoreGBps) ||
+    after.some((rate, i) => isBetter(rate, before[i]));
   if (!better) return undefined;
+  const curve =
+    after.length < before.length ? before : after.map((rate, i) => Math.max(rate, before[i] ?? 0));
   return {
     allGBps: Math.max(best.allGBps, now.allGBps),
     oneCoreGBps: Math.max(best.oneCoreGBps, now.oneCoreGBps),
+    ...(curve.length > 0 ? { byCoresGBps: rising(curve) } : {}),
   };
+}
+
+/** The best of several measurements, each risen to what fewer cores reached. */
+function rising(curve: readonly number[]): readonly number[] {
+  let most = 0;
+  return curve.map((rate) => (most = Math.max(most, rate)));
 }
 
 /** Measures in the background: 10 to 120 s after the start, then hourly. Other work only makes it slower: the best is kept. */
