@@ -83,22 +83,14 @@ export interface CheckpointsTable {
   updated_at: string;
 }
 
-export interface DailySummaryTable {
-  day: string | null;
-  calls: number | null;
-  completed: number | null;
-  failed: number | null;
-  abandoned: number | null;
-  refused: number | null;
-  prompt_tokens: number | null;
-  output_tokens: number | null;
-  waited_ms: number | null;
-  loads: number | null;
-  load_seconds: number | null;
-  failed_loads: number | null;
-  evictions: number | null;
-  decisions: number | null;
-  refusals: number | null;
+export interface DaysTable {
+  day: string;
+  loads: number;
+  load_ms: number;
+  failed_loads: number;
+  evictions: number;
+  decisions: number;
+  refusals: number;
 }
 
 export interface DecisionWorkingsTable {
@@ -365,17 +357,17 @@ export interface SettingsTable {
 }
 
 export interface SizeAccuracyTable {
-  worker_id: string | null;
-  model_key: string | null;
-  artifact: string | null;
-  class_key: string | null;
-  engine_build: string | null;
-  loads: number | null;
-  mean_error: number | null;
-  worst_error: number | null;
-  most_above_bytes: number | null;
-  most_below_bytes: number | null;
-  last_at: string | null;
+  model_key: string;
+  worker_id: string;
+  class_key: string;
+  artifact: string;
+  engine_build: string;
+  loads: number;
+  error_millionths: number;
+  worst_millionths: number;
+  most_above_bytes: number;
+  most_below_bytes: number;
+  last_at: string;
 }
 
 export interface StorageDrivesTable {
@@ -399,22 +391,22 @@ export interface StoredArtifactsTable {
 }
 
 export interface UsageDaysTable {
-  day: string | null;
-  model_key: string | null;
-  key_id: string | null;
-  calls: number | null;
-  completed: number | null;
-  failed: number | null;
-  abandoned: number | null;
-  refused: number | null;
-  prompt_tokens: number | null;
-  cached_tokens: number | null;
-  output_tokens: number | null;
-  reasoning_tokens: number | null;
-  prompt_ms: number | null;
-  decode_ms: number | null;
-  waited_ms: number | null;
-  bytes_out: number | null;
+  day: string;
+  model_key: string;
+  key_id: string;
+  calls: number;
+  completed: number;
+  failed: number;
+  abandoned: number;
+  refused: number;
+  prompt_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  reasoning_tokens: number;
+  prompt_ms: number;
+  decode_ms: number;
+  waited_ms: number;
+  bytes_out: number;
 }
 
 export interface UsageHoursTable {
@@ -465,7 +457,7 @@ export interface DB {
   apis: ApisTable;
   calls: CallsTable;
   checkpoints: CheckpointsTable;
-  daily_summary: DailySummaryTable;
+  days: DaysTable;
   decision_workings: DecisionWorkingsTable;
   decisions: DecisionsTable;
   devices: DevicesTable;
@@ -571,6 +563,10 @@ export const TABLES = {
   checkpoints: {
     key: ['name'],
     columns: ['name', 'log_id', 'commit_position', 'prepare_position', 'updated_at'],
+  },
+  days: {
+    key: ['day'],
+    columns: ['day', 'loads', 'load_ms', 'failed_loads', 'evictions', 'decisions', 'refusals'],
   },
   decision_workings: {
     key: ['decision_id'],
@@ -815,6 +811,43 @@ export const TABLES = {
   settings: {
     key: ['scope', 'name'],
     columns: ['scope', 'name', 'level', 'value', 'is_set', 'by_whom', 'event_id', 'changed_at', 'position'],
+  },
+  size_accuracy: {
+    key: ['model_key', 'worker_id', 'class_key'],
+    columns: [
+      'model_key',
+      'worker_id',
+      'class_key',
+      'artifact',
+      'engine_build',
+      'loads',
+      'error_millionths',
+      'worst_millionths',
+      'most_above_bytes',
+      'most_below_bytes',
+      'last_at',
+    ],
+  },
+  usage_days: {
+    key: ['day', 'model_key', 'key_id'],
+    columns: [
+      'day',
+      'model_key',
+      'key_id',
+      'calls',
+      'completed',
+      'failed',
+      'abandoned',
+      'refused',
+      'prompt_tokens',
+      'cached_tokens',
+      'output_tokens',
+      'reasoning_tokens',
+      'prompt_ms',
+      'decode_ms',
+      'waited_ms',
+      'bytes_out',
+    ],
   },
   usage_hours: {
     key: ['hour', 'model_key', 'key_id'],

@@ -1,9 +1,31 @@
+import 'reflect-metadata';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent } from '#domain/events/index.js';
 import { SAMPLES } from '#events/testing/samples.js';
 import { openSession, type ViewsDb, type ViewsSession } from '#schema/connect.js';
-import { migrate } from '#schema/migrate.js';
+import { migrate, readMigrations } from '#schema/migrate.js';
+import { AccuracyQuery } from '../../../apps/api/src/admin/accuracy/accuracy.dto.js';
+import { accuracyPage } from '../../../apps/api/src/admin/accuracy/accuracy.repository.js';
+import { CallsQuery } from '../../../apps/api/src/admin/calls/calls.dto.js';
+import { callsPage } from '../../../apps/api/src/admin/calls/calls.repository.js';
+import { DecisionsQuery } from '../../../apps/api/src/admin/decisions/decisions.dto.js';
+import { decisionsPage } from '../../../apps/api/src/admin/decisions/decisions.repository.js';
+import { EvictionsQuery } from '../../../apps/api/src/admin/evictions/evictions.dto.js';
+import { evictionsPage } from '../../../apps/api/src/admin/evictions/evictions.repository.js';
+import { HistoryQuery } from '../../../apps/api/src/admin/history/history.dto.js';
+import { loadsPage, servingPage } from '../../../apps/api/src/admin/history/history.repository.js';
+import { keysPage } from '../../../apps/api/src/admin/keys/keys.repository.js';
+import { ModelsQuery } from '../../../apps/api/src/admin/models/models.dto.js';
+import { modelsPage } from '../../../apps/api/src/admin/models/models.repository.js';
+import { ActionsQuery } from '../../../apps/api/src/admin/operator/operator.dto.js';
+import { actionsPage } from '../../../apps/api/src/admin/operator/operator.repository.js';
+import { ListQuery } from '../../../apps/api/src/admin/paging/list-query.dto.js';
+import { PullsQuery, pullsPage } from '../../../apps/api/src/admin/pulls/pulls.repository.js';
+import { ResidentsQuery } from '../../../apps/api/src/admin/residents/residents.dto.js';
+import { residentsPage } from '../../../apps/api/src/admin/residents/residents.repository.js';
+import { dailyRows } from '../../../apps/api/src/admin/usage/daily.repository.js';
+import { workersPage } from '../../../apps/api/src/admin/workers/workers.repository.js';
 import { foldBatch } from '../../../apps/projector/src/rows/fold.js';
 import { postgresRows } from '../../../apps/projector/src/rows/row-store.js';
 import { recorded } from '../../../apps/projector/src/testing/random-log.js';
@@ -77,8 +99,7 @@ describe('views that are summed from other views', () => {
   it('give mean and worst error of sizes, by class and engine build', async () => {
     const [row] = await db.selectFrom('size_accuracy').selectAll().execute();
     expect(row).toMatchObject({ worker_id: 'w', model_key: 'm', engine_build: 'built-in@3.21.1', loads: 2 });
-    expect(row?.mean_error).toBeCloseTo(0.25);
-    expect(row?.worst_error).toBeCloseTo(0.5);
+    expect([row?.error_millionths, row?.worst_millionths]).toEqual([500_000, 500_000]);
     expect([row?.most_above_bytes, row?.most_below_bytes]).toEqual([617, 0]);
   });
 
@@ -106,8 +127,8 @@ describe('views that are summed from other views', () => {
   });
 
   it('give one line a day of everything that happened', async () => {
-    const days = await sql`select * from views.daily_summary order by day`.execute(db);
-    expect(days.rows).toEqual([
+    const days = await dailyRows(db, '2026-01-01T00:00:00Z', '2026-01-09T00:00:00Z').execute();
+    expect(days).toEqual([
       {
         day: '2026-01-02T00:00:00.000Z',
         calls: 2,
@@ -115,16 +136,80 @@ describe('views that are summed from other views', () => {
         failed: 1,
         abandoned: 0,
         refused: 0,
-        prompt_tokens: 10,
-        output_tokens: 20,
-        waited_ms: 0,
+        promptTokens: 10,
+        outputTokens: 20,
+        waitedMs: 0,
         loads: 1,
-        load_seconds: 1,
-        failed_loads: 0,
+        loadSeconds: 1,
+        failedLoads: 0,
         evictions: 1,
         decisions: 1,
         refusals: 3,
       },
     ]);
+  });
+
+  it('are what the migration makes of rows that were there before it', async () => {
+    const kept = async () => ({
+      usage: await db.selectFrom('usage_days').selectAll().execute(),
+      days: await db.selectFrom('days').selectAll().execute(),
+      accuracy: await db.selectFrom('size_accuracy').selectAll().execute(),
+    });
+    const folded = await kept();
+    const migration = readMigrations().find(({ name }) => name.includes('kept_sums'));
+    const inserts = migration?.sql.split(';\n').filter((statement) => /^insert into/m.test(statement));
+    expect(inserts).toHaveLength(3);
+    await sql`truncate views.usage_days, views.days, views.size_accuracy`.execute(db);
+    await sql`set search_path to views`.execute(db);
+    for (const statement of inserts ?? []) await sql.raw(statement).execute(db);
+    expect(await kept()).toEqual(folded);
+  });
+
+  it('leave no list without an index that gives its rows in order', async () => {
+    const made = <T extends object>(type: new () => T, fields: object = {}): T =>
+      Object.assign(new type(), fields);
+    const pair = { workerId: 'w', modelKey: 'm' };
+    const calls = (fields: object) => callsPage(db, made(CallsQuery, fields));
+    const lists = [
+      [accuracyPage(db, made(AccuracyQuery)), 'size_accuracy_pkey'],
+      [accuracyPage(db, made(AccuracyQuery, { worker: 'w' })), 'size_accuracy_by_worker'],
+      [actionsPage(db, made(ActionsQuery)), 'operator_actions_by_position'],
+      [actionsPage(db, made(ActionsQuery, { worker: 'w' })), 'operator_actions_by_worker'],
+      [calls({}), 'calls_by_position'],
+      [calls({ model: 'm' }), 'calls_by_model'],
+      [calls({ worker: 'w' }), 'calls_by_worker'],
+      [calls({ key: 'k' }), 'calls_by_key'],
+      [calls({ resident: 'r' }), 'calls_by_resident'],
+      [calls({ outcome: 'running' }), 'calls_running'],
+      [calls({ outcome: 'failed' }), 'calls_troubled'],
+      [calls({ since: '2026-01-01T00:00:00Z' }), 'calls_by_time'],
+      [decisionsPage(db, made(DecisionsQuery)), 'decisions_by_position'],
+      [decisionsPage(db, made(DecisionsQuery, { model: 'm' })), 'decisions_by_model'],
+      [decisionsPage(db, made(DecisionsQuery, { worker: 'w' })), 'decisions_by_worker'],
+      [decisionsPage(db, made(DecisionsQuery, { state: 'open' })), 'decisions_by_state'],
+      [
+        decisionsPage(db, made(DecisionsQuery, { worker: 'w', state: 'open' })),
+        'decisions_by_worker_and_state',
+      ],
+      [evictionsPage(db, made(EvictionsQuery)), 'evictions_by_position'],
+      [evictionsPage(db, made(EvictionsQuery, { model: 'm' })), 'evictions_by_model'],
+      [loadsPage(db, pair, made(HistoryQuery)), 'load_history_by_pair'],
+      [servingPage(db, pair, made(HistoryQuery)), 'serving_history_by_pair'],
+      [keysPage(db, made(ListQuery)), 'api_keys_by_position'],
+      [modelsPage(db, made(ModelsQuery)), 'models_by_key'],
+      [pullsPage(db, made(PullsQuery)), 'pulls_by_position'],
+      [residentsPage(db, made(ResidentsQuery, { state: 'all' })), 'residents_by_position'],
+      [residentsPage(db, made(ResidentsQuery, { worker: 'w' })), 'residents_live'],
+      [residentsPage(db, made(ResidentsQuery, { state: 'all', model: 'm' })), 'residents_by_model'],
+      [workersPage(db, made(ListQuery)), 'workers_pkey'],
+    ] as const;
+    // So few rows are read whole without an index, and sorted, where nothing forbids it.
+    await sql`set enable_seqscan to off`.execute(db);
+    await sql`set enable_bitmapscan to off`.execute(db);
+    for (const [page, index] of lists) {
+      const plan = (await page.explain()).map((line) => Object.values(line)[0] as string).join('\n');
+      expect([index, plan]).toEqual([index, expect.stringContaining(`using ${index} on`)]);
+      expect(plan).not.toMatch(/-> +Sort\b/);
+    }
   });
 });

@@ -76,7 +76,8 @@ export interface AdminParts {
 /** Shorter than what clients and proxies give an answer. */
 const WAIT_MS = 10_000;
 
-const repositories = [
+/** Every statement over the views is in one of these. */
+export const REPOSITORIES = [
   AccuracyRepository,
   CallsRepository,
   DailyRepository,
@@ -147,7 +148,7 @@ export class AdminModule {
       KeysService,
       SettingsService,
       ExplainService,
-      ...repositories,
+      ...REPOSITORIES,
     ];
     return {
       module: AdminModule,

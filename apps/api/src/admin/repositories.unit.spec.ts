@@ -20,7 +20,6 @@ import { ActionsQuery } from './operator/operator.dto.js';
 import { actionsPage } from './operator/operator.repository.js';
 import { PullsQuery, pullsPage } from './pulls/pulls.repository.js';
 import { drives, storedArtifacts } from './storage/storage.controller.js';
-import { dailyRows } from './usage/daily.repository.js';
 import { UsageQuery } from './usage/usage.dto.js';
 import { usagePage } from './usage/usage.repository.js';
 import { ResidentsQuery } from './residents/residents.dto.js';
@@ -38,14 +37,14 @@ const db = new Kysely<DB>({
 const after = encodeCursor('1370');
 
 describe('the statements of the lists', () => {
-  it('accuracy: by model, worker, class and build, behind the last row of the page before', () => {
-    const cursor = encodeCursor('owner/model', 'w', 'F16|ram', 'build');
+  it('accuracy: by model, worker and class, behind the last row of the page before', () => {
+    const cursor = encodeCursor('owner/model', 'w', 'F16|ram');
     const query = Object.assign(new AccuracyQuery(), { model: 'owner/model', after: cursor, limit: 20 });
     const { sql, parameters } = accuracyPage(db, query).compile();
     expect(sql).toBe(
-      'select * from "views"."size_accuracy" where "model_key" = $1 and (model_key, worker_id, class_key, coalesce(engine_build, \'\')) > ($2, $3, $4, $5) order by "model_key", "worker_id", "class_key", coalesce(engine_build, \'\') limit $6',
+      'select * from "views"."size_accuracy" where "model_key" = $1 and (model_key, worker_id, class_key) > ($2, $3, $4) order by "model_key", "worker_id", "class_key" limit $5',
     );
-    expect(parameters).toEqual(['owner/model', 'owner/model', 'w', 'F16|ram', 'build', 21]);
+    expect(parameters).toEqual(['owner/model', 'owner/model', 'w', 'F16|ram', 21]);
   });
 
   it('calls: by position, under the index of the model', () => {
@@ -93,18 +92,40 @@ describe('the statements of the lists', () => {
     expect(() => callsPage(db, wrong)).toThrow(/after is no cursor/);
   });
 
-  it('usage: summed by what is asked, latest first, from the hours of a range', () => {
-    const by = Object.assign(new UsageQuery(), { by: ['hour', 'model'], since: '2026-01-01', limit: 10 });
-    const { sql, parameters } = usagePage(db, by, 0).compile();
-    expect(sql).toMatch(
-      /^select \* from \(select hour as "time", model_key as "model_key", sum\("calls"\)::bigint as "calls"/,
+  it('usage by hour: only as many hours as a page can hold are summed', () => {
+    const by = { by: ['hour', 'model'], since: '2026-01-01', limit: 10 };
+    const after = encodeCursor('2026-01-03T04:00:00.000Z', 'm', '');
+    const { sql, parameters } = usagePage(db, Object.assign(new UsageQuery(), { ...by, after }), 0).compile();
+    const latest =
+      'select distinct "hour" from "views"."usage_hours" where "hour" >= $2 and "hour" <= $3 order by "hour" desc limit $4';
+    expect(sql).toContain(
+      `from "views"."usage_hours" where "hour" >= $1 and "hour" >= (select min("hour") as "hour" from (${latest}) as "latest")) as "c" group by "time", "model_key") as "u"`,
     );
-    expect(sql).toMatch(
-      /from "views"."usage_hours" where "hour" >= \$1 group by hour, model_key\) as "u" order by "time" desc, "model_key" asc limit \$2$/,
-    );
-    expect(parameters).toEqual(['2026-01-01', 11]);
-    const days = usagePage(db, new UsageQuery(), Date.parse('2026-01-31T00:00:00Z')).compile();
-    expect(days.parameters).toEqual(['2026-01-01T00:00:00.000Z', 51]);
+    expect(sql).toMatch(/order by "time" desc, "model_key" asc limit \$\d+$/);
+    expect(parameters.slice(0, 4)).toEqual([
+      '2026-01-01T00:00:00.000Z',
+      '2026-01-01T00:00:00.000Z',
+      '2026-01-03T04:00:00.000Z',
+      12,
+    ]);
+  });
+
+  it('usage by day: whole days from the rows of days, and what a range cuts from the rows of hours', () => {
+    const whole = usagePage(db, new UsageQuery(), Date.parse('2026-01-31T07:00:00Z')).compile();
+    expect(whole.sql).not.toContain('usage_hours');
+    expect(whole.parameters).toEqual(['2026-01-01T00:00:00.000Z', 51]);
+    const ranges = (since: string, until: string) =>
+      usagePage(db, Object.assign(new UsageQuery(), { since, until }), 0).compile().parameters.slice(0, -1);
+    expect(ranges('2026-01-01T05:00:00Z', '2026-01-04T06:00:00Z')).toEqual([
+      ...['2026-01-02T00:00:00.000Z', '2026-01-04T00:00:00.000Z'],
+      ...['2026-01-01T05:00:00.000Z', '2026-01-02T00:00:00.000Z'],
+      ...['2026-01-04T00:00:00.000Z', '2026-01-04T06:00:00.000Z'],
+    ]);
+    // Within one day there is no whole one.
+    expect(ranges('2026-01-01T05:00:00Z', '2026-01-01T06:00:00Z')).toEqual([
+      ...['2026-01-02T00:00:00.000Z', '2026-01-02T00:00:00.000Z'],
+      ...['2026-01-01T05:00:00.000Z', '2026-01-01T06:00:00.000Z'],
+    ]);
   });
 
   it('operator actions, transfers and what lies on disks: by position, by size', () => {
@@ -121,12 +142,6 @@ describe('the statements of the lists', () => {
     expect(drives(db).compile().sql).toBe(
       'select * from "views"."storage_drives" order by "worker_id", "mount"',
     );
-  });
-
-  it('each day: only the range of each table is looked at', () => {
-    const { sql, parameters } = dailyRows('2026-01-01', '2026-01-31').compile(db);
-    expect(sql).toContain('from "views"."decisions" where "decided_at" >= $7 and "decided_at" < $8');
-    expect(parameters).toHaveLength(8);
   });
 
   it('residents: live ones by default, each with the time of its last call', () => {

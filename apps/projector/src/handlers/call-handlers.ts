@@ -1,19 +1,18 @@
 import type { Row } from '../rows/row-set.js';
 import type { Views } from '../rows/views.js';
 import { type Handler, type Handlers, positionOf, type RecordedOf } from './handler.js';
-import { putCall, usageHour } from './usage.js';
+import { putCall, wantUsage } from './usage.js';
 
 type CallRecorded = RecordedOf<'CallStarted'> | RecordedOf<'CallFinished'>;
 
-/** Names the hours that it may be counted in too: under the key that it names, and under none while that is unknown. */
+/** Names the hours and days that it may be counted in too: under the key that it names, and under none while that is unknown. */
 const touches = (views: Views, { event }: CallRecorded): void => {
   const { callId, modelKey } = event.data;
   views.calls.want(callId);
   const receivedAt = event.type === 'CallStarted' ? event.data.receivedAt : event.data.stamps.receivedAt;
-  const hour = usageHour(receivedAt);
-  views.usage_hours.want(hour, modelKey, '');
+  wantUsage(views, receivedAt, modelKey, '');
   if (event.type === 'CallStarted' && event.data.keyId !== undefined)
-    views.usage_hours.want(hour, modelKey, event.data.keyId);
+    wantUsage(views, receivedAt, modelKey, event.data.keyId);
 };
 
 const newCall = (recorded: CallRecorded, receivedAt: string): Row<'calls'> => ({

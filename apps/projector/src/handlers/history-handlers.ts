@@ -66,8 +66,10 @@ const projected: Handler<'LoadProjected'> = {
 
 const measured: Handler<'LoadMeasured'> = {
   repeatable: true,
-  touches,
+  // It is summed too, and a second copy must not be.
+  touches: (views, recorded) => views.load_history.want(recorded.id),
   apply: (views, recorded) => {
+    if (views.load_history.get(recorded.id)) return;
     const data = recorded.event.data;
     add(views, {
       ...newLoad(recorded, 'measured', data.class),

@@ -1,31 +1,19 @@
 import { USAGE_COUNTS, type UsageCount } from '#schema/usage-counts.js';
 import type { Row } from '../rows/row-set.js';
 import type { Views } from '../rows/views.js';
+import { utcDay, utcHour } from './utc.js';
 
-type Usage = Row<'usage_hours'>;
+type Usage = Pick<Row<'usage_hours'>, UsageCount>;
 type Call = Row<'calls'>;
 
-const HOUR_MS = 3_600_000;
-
-const UTC_TIME = /^\d{4}-\d\d-\d\dT\d\d:/;
-
-/** The hour in which a time lies, as the database gives it back. @throws RangeError when it is no time. */
-export function usageHour(receivedAt: string): string {
-  if (receivedAt.endsWith('Z') && UTC_TIME.test(receivedAt)) return `${receivedAt.slice(0, 13)}:00:00.000Z`;
-  const atMs = Date.parse(receivedAt);
-  if (Number.isNaN(atMs)) throw new RangeError(`"${receivedAt}" is not a time.`);
-  return new Date(Math.floor(atMs / HOUR_MS) * HOUR_MS).toISOString();
+/** Names the rows that a call counts in: of the hour and the day in which it was received, its model and its key. */
+export function wantUsage(views: Views, receivedAt: string, modelKey: string, keyId: string): void {
+  views.usage_hours.want(utcHour(receivedAt), modelKey, keyId);
+  views.usage_days.want(utcDay(receivedAt), modelKey, keyId);
 }
 
-/** The row that a call counts in: the hour in which it was received, its model and its key. */
-export const usageKey = (call: Call): [hour: string, modelKey: string, keyId: string] => [
-  usageHour(call.received_at),
-  call.model_key,
-  call.key_id ?? '',
-];
-
 /** What a finished call adds. Whole numbers, so that taking them away again leaves nothing. */
-function countsOf(call: Call): Pick<Usage, UsageCount> {
+function countsOf(call: Call): Usage {
   const waitedMs =
     call.forwarded_at === null ? 0 : Date.parse(call.forwarded_at) - Date.parse(call.received_at);
   return {
@@ -60,29 +48,16 @@ export function putCall(views: Views, call: Call): void {
 }
 
 function count(views: Views, call: Call, sign: 1 | -1): void {
-  const [hour, modelKey, keyId] = usageKey(call);
-  const row = views.usage_hours.get(hour, modelKey, keyId) ?? emptyUsage(hour, modelKey, keyId);
+  const of = { model_key: call.model_key, key_id: call.key_id ?? '' };
   const counts = countsOf(call);
-  const next = { ...row };
-  for (const name of USAGE_COUNTS) next[name] = row[name] + sign * counts[name];
-  views.usage_hours.put(next);
+  const [hour, day] = [utcHour(call.received_at), utcDay(call.received_at)];
+  const inHour = views.usage_hours.get(hour, of.model_key, of.key_id);
+  views.usage_hours.put({ hour, ...of, ...added(inHour, counts, sign) });
+  const inDay = views.usage_days.get(day, of.model_key, of.key_id);
+  views.usage_days.put({ day, ...of, ...added(inDay, counts, sign) });
 }
 
-const emptyUsage = (hour: string, modelKey: string, keyId: string): Usage => ({
-  hour,
-  model_key: modelKey,
-  key_id: keyId,
-  calls: 0,
-  completed: 0,
-  failed: 0,
-  abandoned: 0,
-  refused: 0,
-  prompt_tokens: 0,
-  cached_tokens: 0,
-  output_tokens: 0,
-  reasoning_tokens: 0,
-  prompt_ms: 0,
-  decode_ms: 0,
-  waited_ms: 0,
-  bytes_out: 0,
-});
+const added = (row: Usage | undefined, counts: Usage, sign: 1 | -1): Usage =>
+  Object.fromEntries(
+    USAGE_COUNTS.map((name) => [name, (row?.[name] ?? 0) + sign * counts[name]]),
+  ) as unknown as Usage;

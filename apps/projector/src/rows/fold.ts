@@ -1,8 +1,9 @@
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { applyAll, touchAll } from '../handlers/index.js';
-import { loadRows } from './load.js';
+import { load, loadRows } from './load.js';
 import type { ViewTable } from './row-set.js';
 import type { RowStore } from './row-store.js';
+import { addSummaries, summariesOf } from './summaries.js';
 import { emptyViews, VIEW_TABLES, type Views } from './views.js';
 
 /** A handler could not read an event. */
@@ -16,6 +17,9 @@ export async function foldBatch(store: RowStore, events: readonly Recorded<Berth
   asHandler(() => touchAll(views, events));
   await loadRows(store, views);
   asHandler(() => applyAll(views, events));
+  const summaries = asHandler(() => summariesOf(views));
+  for (const table of ['days', 'size_accuracy'] as const) await load(store, views, table);
+  addSummaries(views, summaries);
   await writeRows(store, views);
 }
 
@@ -29,9 +33,9 @@ async function flush(store: RowStore, views: Views, table: ViewTable): Promise<v
   if (rows.length > 0) await store.upsert(table, rows);
 }
 
-function asHandler(work: () => void): void {
+function asHandler<T>(work: () => T): T {
   try {
-    work();
+    return work();
   } catch (error) {
     throw new HandlerFailure(error instanceof Error ? error.message : String(error), { cause: error });
   }

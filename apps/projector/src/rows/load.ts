@@ -1,6 +1,6 @@
 import type { RowStore } from './row-store.js';
 import type { RowSet, ViewTable } from './row-set.js';
-import { usageKey } from '../handlers/usage.js';
+import { wantUsage } from '../handlers/usage.js';
 import type { Views } from './views.js';
 
 const FIRST = [
@@ -14,16 +14,18 @@ const FIRST = [
   'api_keys',
   'operator_actions',
   'pulls',
+  'load_history',
 ] as const satisfies readonly ViewTable[];
 
 /**
- * Loads the rows that a batch asked for, and what they lead to: a worker's devices; the hour that a call is counted in; a
+ * Loads the rows that a batch asked for, and what they lead to: a worker's devices; the hour and day that a call is counted in; a
  * resident's decision and eviction; the victims of a decision that is still open, since its end lets them stay.
  */
 export async function loadRows(store: RowStore, views: Views): Promise<void> {
   for (const table of FIRST) await load(store, views, table);
-  for (const call of views.calls.present()) views.usage_hours.want(...usageKey(call));
-  await load(store, views, 'usage_hours');
+  for (const call of views.calls.present())
+    wantUsage(views, call.received_at, call.model_key, call.key_id ?? '');
+  for (const table of ['usage_hours', 'usage_days'] as const) await load(store, views, table);
   for (const worker of views.workers.present()) {
     for (const deviceId of worker.device_ids) views.devices.want(worker.worker_id, deviceId);
   }
@@ -44,7 +46,7 @@ export async function loadRows(store: RowStore, views: Views): Promise<void> {
   await load(store, views, 'evictions');
 }
 
-async function load(store: RowStore, views: Views, table: ViewTable): Promise<void> {
+export async function load(store: RowStore, views: Views, table: ViewTable): Promise<void> {
   const rows: RowSet<ViewTable> = views[table];
   const keys = rows.missing();
   if (keys.length === 0) return;

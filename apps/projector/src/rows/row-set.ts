@@ -3,6 +3,12 @@ import { type DB, TABLES } from '#schema/db.types.js';
 export type ViewTable = Exclude<keyof typeof TABLES, 'migrations' | 'checkpoints'>;
 export type Row<T extends ViewTable> = DB[T];
 
+/** `before` is undefined for a row that was not there. */
+export interface RowChange<R> {
+  readonly before: R | undefined;
+  readonly after: R;
+}
+
 /** Parts of a primary key, in the order of the table's key columns. */
 export type Key = readonly string[];
 
@@ -17,6 +23,7 @@ export class RowSet<T extends ViewTable> {
   readonly #wanted = new Map<string, Key>();
   readonly #rows = new Map<string, Row<T> | undefined>();
   readonly #changed = new Set<string>();
+  readonly #before = new Map<string, Row<T>>();
 
   constructor(table: T) {
     this.table = table;
@@ -37,7 +44,11 @@ export class RowSet<T extends ViewTable> {
   loaded(rows: readonly Row<T>[]): void {
     for (const id of this.#wanted.keys()) this.#rows.set(id, undefined);
     this.#wanted.clear();
-    for (const row of rows) this.#rows.set(this.#idOf(row), row);
+    for (const row of rows) {
+      const id = this.#idOf(row);
+      this.#rows.set(id, row);
+      this.#before.set(id, row);
+    }
   }
 
   /** @throws when the row was never asked for: a handler reads a row that it did not name. */
@@ -67,6 +78,14 @@ export class RowSet<T extends ViewTable> {
 
   changed(): readonly Row<T>[] {
     return [...this.#changed].map((id) => this.#rows.get(id)).filter((row) => row !== undefined);
+  }
+
+  /** What was changed, beside what was loaded. */
+  changes(): readonly RowChange<Row<T>>[] {
+    return [...this.#changed].flatMap((id) => {
+      const after = this.#rows.get(id);
+      return after === undefined ? [] : [{ before: this.#before.get(id), after }];
+    });
   }
 
   present(): readonly Row<T>[] {

@@ -23,6 +23,9 @@ export const VIEW_TABLES = [
   'operator_actions',
   'pulls',
   'usage_hours',
+  'usage_days',
+  'days',
+  'size_accuracy',
 ] as const satisfies readonly ViewTable[];
 
 export const emptyViews = (): Views => ({
@@ -44,4 +47,7 @@ export const emptyViews = (): Views => ({
   operator_actions: new RowSet('operator_actions'),
   pulls: new RowSet('pulls'),
   usage_hours: new RowSet('usage_hours'),
+  usage_days: new RowSet('usage_days'),
+  days: new RowSet('days'),
+  size_accuracy: new RowSet('size_accuracy'),
 });

@@ -8,30 +8,26 @@ import type { AccuracyQuery } from './accuracy.dto.js';
 
 export type AccuracyRow = DB['size_accuracy'];
 
-/** By model, worker, class and engine build. */
+/** By model, worker and class, of which the engine's build is a part. */
 export const accuracyPage = (db: ViewsDb, query: AccuracyQuery) => {
   let rows = db.selectFrom('size_accuracy').selectAll();
   if (query.worker !== undefined) rows = rows.where('worker_id', '=', query.worker);
   if (query.model !== undefined) rows = rows.where('model_key', '=', query.model);
   if (query.after !== undefined) {
-    const [model = '', worker = '', ofClass = '', build = ''] = decodeCursor(query.after, 4);
-    rows = rows.where(
-      sql<boolean>`(model_key, worker_id, class_key, coalesce(engine_build, '')) > (${model}, ${worker}, ${ofClass}, ${build})`,
-    );
+    const [model = '', worker = '', ofClass = ''] = decodeCursor(query.after, 3);
+    rows = rows.where(sql<boolean>`(model_key, worker_id, class_key) > (${model}, ${worker}, ${ofClass})`);
   }
   return rows
     .orderBy('model_key')
     .orderBy('worker_id')
     .orderBy('class_key')
-    .orderBy(sql`coalesce(engine_build, '')`)
     .limit(query.limit + 1);
 };
 
 export const accuracyKey = (row: AccuracyRow): readonly string[] => [
-  row.model_key ?? '',
-  row.worker_id ?? '',
-  row.class_key ?? '',
-  row.engine_build ?? '',
+  row.model_key,
+  row.worker_id,
+  row.class_key,
 ];
 
 @Injectable()

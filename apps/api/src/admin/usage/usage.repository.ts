@@ -23,48 +23,111 @@ export const usageKey = (row: UsageRow): readonly string[] => [
   row.key_id ?? '',
 ];
 
-/** The UTC day in which a time lies, as the time at which it begins. */
-export const utcDay = (column: string): RawBuilder<unknown> =>
-  sql`date_trunc('day', ${sql.ref(column)} at time zone 'UTC') at time zone 'UTC'`;
-
-const time = (query: UsageQuery): RawBuilder<unknown> | undefined => {
-  if (query.by.includes('hour')) return sql`hour`;
-  if (query.by.includes('day')) return utcDay('hour');
-  return undefined;
-};
-
-/** Latest first, then by model and key; the hours are summed as they are asked for. */
+/** Latest first, then by model and key. Days and models are summed from whole days, and from hours where a range begins or ends within a day. */
 export function usagePage(db: ViewsDb, query: UsageQuery, nowMs: number) {
-  const since = query.since ?? new Date(nowMs - DEFAULT_DAYS * DAY_MS).toISOString();
-  const at = time(query);
-  const groups: readonly (readonly [string, RawBuilder<unknown>])[] = [
-    ...(at ? [['time', at] as const] : []),
-    ...(query.by.includes('model') ? [['model_key', sql`model_key`] as const] : []),
-    ...(query.by.includes('key') ? [['key_id', sql`key_id`] as const] : []),
+  const byHour = query.by.includes('hour');
+  const groups: readonly GroupName[] = [
+    ...(byHour || query.by.includes('day') ? (['time'] as const) : []),
+    ...(query.by.includes('model') ? (['model_key'] as const) : []),
+    ...(query.by.includes('key') ? (['key_id'] as const) : []),
   ];
-  let rows = db.selectFrom('usage_hours').where('hour', '>=', since);
-  if (query.until !== undefined) rows = rows.where('hour', '<', query.until);
-  if (query.model !== undefined) rows = rows.where('model_key', '=', query.model);
-  if (query.key !== undefined) rows = rows.where('key_id', '=', query.key);
-  const summed = rows
-    .select(groups.map(([name, group]) => group.as(name)))
+  const { sinceMs, untilMs } = rangeOf(query, nowMs);
+  const counted = byHour
+    ? hours(db, query, { fromMs: sinceMs, toMs: untilMs }).where(
+        'hour',
+        '>=',
+        earliestHour(db, query, sinceMs),
+      )
+    : days(db, query, sinceMs, untilMs);
+  const summed = db
+    .selectFrom(counted.as('c'))
+    .select(groups)
     .select(USAGE_COUNTS.map((sum) => sql<number>`sum(${sql.ref(sum)})::bigint`.as(sum)))
-    .groupBy(groups.map(([, group]) => sql`${group}`));
+    .groupBy(groups);
   let page = db.selectFrom(summed.as('u')).selectAll();
   if (query.after !== undefined) page = page.where(behind(groups, decodeCursor(query.after, 3)));
-  for (const [name] of groups) page = page.orderBy(sql.ref(name), name === 'time' ? 'desc' : 'asc');
+  for (const name of groups) page = page.orderBy(sql.ref(name), name === 'time' ? 'desc' : 'asc');
   return page.limit(query.limit + 1);
 }
 
+type GroupName = 'time' | 'model_key' | 'key_id';
+interface Range {
+  readonly fromMs: number;
+  readonly toMs: number | undefined;
+}
+
+function rangeOf({ since, until }: UsageQuery, nowMs: number) {
+  return {
+    sinceMs: since === undefined ? dayOf(nowMs) - DEFAULT_DAYS * DAY_MS : Date.parse(since),
+    untilMs: until === undefined ? undefined : Date.parse(until),
+  };
+}
+
+const dayOf = (ms: number): number => Math.floor(ms / DAY_MS) * DAY_MS;
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+function hours(
+  db: ViewsDb,
+  query: UsageQuery,
+  { fromMs, toMs }: Range,
+  time: RawBuilder<string> = sql`hour`,
+) {
+  let rows = db
+    .selectFrom('usage_hours')
+    .select([time.as('time'), 'model_key', 'key_id', ...USAGE_COUNTS])
+    .where('hour', '>=', iso(fromMs));
+  if (toMs !== undefined) rows = rows.where('hour', '<', iso(toMs));
+  if (query.model !== undefined) rows = rows.where('model_key', '=', query.model);
+  if (query.key !== undefined) rows = rows.where('key_id', '=', query.key);
+  return rows;
+}
+
+/** Whole days of the range, and the hours of those that it cuts. */
+function days(db: ViewsDb, query: UsageQuery, sinceMs: number, untilMs: number | undefined) {
+  const firstMs = dayOf(sinceMs - 1) + DAY_MS;
+  const lastMs = untilMs === undefined ? undefined : Math.max(firstMs, dayOf(untilMs));
+  let rows = db
+    .selectFrom('usage_days')
+    .select(['day as time', 'model_key', 'key_id', ...USAGE_COUNTS])
+    .where('day', '>=', iso(firstMs));
+  if (lastMs !== undefined) rows = rows.where('day', '<', iso(lastMs));
+  if (query.model !== undefined) rows = rows.where('model_key', '=', query.model);
+  if (query.key !== undefined) rows = rows.where('key_id', '=', query.key);
+  const cut: readonly Range[] = [
+    { fromMs: sinceMs, toMs: Math.min(firstMs, untilMs ?? firstMs) },
+    { fromMs: lastMs ?? firstMs, toMs: untilMs ?? firstMs },
+  ];
+  return cut
+    .filter(({ fromMs, toMs }) => toMs !== undefined && fromMs < toMs)
+    .reduce((all, range) => all.unionAll(hours(db, query, range, utcDay)), rows);
+}
+
+const utcDay = sql<string>`date_trunc('day', hour at time zone 'UTC') at time zone 'UTC'`;
+
+/** A page has a row of each hour at least, so earlier hours than it can hold need not be summed. */
+function earliestHour(db: ViewsDb, query: UsageQuery, sinceMs: number) {
+  const { untilMs: toMs } = rangeOf(query, sinceMs);
+  let latest = hours(db, query, { fromMs: sinceMs, toMs })
+    .clearSelect()
+    .select('hour')
+    .distinct()
+    .orderBy('hour', 'desc');
+  const [at] = query.after === undefined ? [] : decodeCursor(query.after, 3);
+  if (at !== undefined) latest = latest.where('hour', '<=', at);
+  return db
+    .selectFrom(latest.limit(query.limit + 2).as('latest'))
+    .select((eb) => eb.fn.min('hour').as('hour'));
+}
+
 /** After the last row of the page before: times fall, names rise. */
-function behind(groups: readonly (readonly [string, unknown])[], [at, model, key]: readonly string[]) {
+function behind(groups: readonly GroupName[], [at, model, key]: readonly string[]) {
   const values: Readonly<Record<string, string | undefined>> = { time: at, model_key: model, key_id: key };
-  const names = groups.filter(([name]) => name !== 'time').map(([name]) => name);
+  const names = groups.filter((name) => name !== 'time');
   const rising =
     names.length === 0
       ? sql<boolean>`false`
       : sql<boolean>`(${sql.join(names.map((name) => sql.ref(name)))}) > (${sql.join(names.map((name) => values[name]))})`;
-  if (!groups.some(([name]) => name === 'time')) return rising;
+  if (!groups.includes('time')) return rising;
   return sql<boolean>`(time < ${at} or (time = ${at} and ${rising}))`;
 }
 
