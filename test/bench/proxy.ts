@@ -4,6 +4,7 @@ import { MIB } from '#domain/units.js';
 import { compare, type Measured } from './proxy/compare.js';
 import { FRAMES, load1, say, verdict } from './proxy/figures.js';
 import { runEngine, runFloor } from './proxy/servers.js';
+import { sayProfile } from './proxy/profile.js';
 import { soak } from './proxy/soak.js';
 import { type BenchStand, startBenchStand } from './proxy/stand.js';
 import { idleStreams, paced, readiness } from './proxy/streams.js';
@@ -11,8 +12,8 @@ import { idleStreams, paced, readiness } from './proxy/streams.js';
 /**
  * What the front door adds to a call, printed side by side from one run: straight to a simulated engine, through a
  * minimal Node proxy (the floor), and through Berth with recording on, in short rounds that take turns.
- * Run: `node dist/test/bench/proxy.js [--seconds 3] [--soak-minutes 1] [--only json,burst,paced,large,ready,idle,soak]
- * [--cpu-prof DIR]`
+ * Run: `node dist/test/bench/proxy.js [--seconds 3] [--only json,burst,paced,large,ready,idle,soak] [--soak 10m]
+ * [--cpu-prof DIR]`; `--soak` alone runs the soak alone. With `--cpu-prof` it says at the end where the api's time went.
  */
 const IDLE_STREAMS = 1000;
 /** Growth that a collector's timing alone can show. */
@@ -39,10 +40,18 @@ function option(name: string): string | undefined {
   return at < 0 ? undefined : process.argv[at + 1];
 }
 
+/** `10m`, `90s`. */
+function minutesOf(text: string): number {
+  const [, count, unit] = /^([\d.]+)(m|s)$/.exec(text) ?? [];
+  if (count === undefined) throw new Error(`--soak takes a time such as 10m or 90s, not "${text}"`);
+  return unit === 's' ? Number(count) / 60 : Number(count);
+}
+
 async function main(): Promise<void> {
   const seconds = Number(option('seconds') ?? 3);
-  const minutes = Number(option('soak-minutes') ?? 1);
-  const only = option('only')?.split(',');
+  const soakFor = option('soak');
+  const minutes = minutesOf(soakFor ?? '1m');
+  const only = (option('only') ?? (soakFor === undefined ? undefined : 'soak'))?.split(',');
   const profile = option('cpu-prof');
   const flags = [
     '--max-semi-space-size=64', // as `berth up` starts it
@@ -63,6 +72,7 @@ async function main(): Promise<void> {
   } finally {
     await stand.stop();
   }
+  if (profile !== undefined) sayProfile(profile);
 }
 
 type Part = (stand: BenchStand, seconds: number, minutes: number) => Promise<readonly string[]>;

@@ -43,14 +43,13 @@ const bad = (message: string, param?: string): BerthError =>
 /** @returns what the front door must know of a body, or the 400 that names what is wrong with it. */
 export function readCallBody(bytes: Buffer, endpoint: EngineRoute): Result<CallBody> {
   if (!isUtf8(bytes)) return err(bad('The body is not valid UTF-8. Send JSON in UTF-8.'));
-  const malformed = bytes.length <= PARSE_WHOLE_BYTES ? whatIsMalformed(bytes) : undefined;
-  if (malformed !== undefined) return err(bad(`The body is not valid JSON: ${malformed}.`));
-  const scanned = topLevel(bytes);
+  const parsed = bytes.length <= PARSE_WHOLE_BYTES ? parseWhole(bytes) : undefined;
+  if (parsed?.malformed !== undefined) return err(bad(`The body is not valid JSON: ${parsed.malformed}.`));
+  const scanned = topLevel(bytes, parsed?.text);
   if (!scanned.ok) return err(bad(`The body is not a valid JSON object: ${scanned.error}.`));
   const top = scanned.value;
-  const fields = new Map<string, Entry>();
   for (const entry of top.entries) {
-    if (OURS.has(entry.key) && fields.has(entry.key)) {
+    if (OURS.has(entry.key) && entryOf(top, entry.key) !== entry) {
       return err(
         bad(
           `The body has "${entry.key}" more than once. Send it once, so that it is clear what is meant.`,
@@ -58,9 +57,14 @@ export function readCallBody(bytes: Buffer, endpoint: EngineRoute): Result<CallB
         ),
       );
     }
-    fields.set(entry.key, entry);
   }
-  return readFields(bytes, top, fields, endpoint);
+  return readFields(bytes, top, endpoint, parsed?.value);
+}
+
+/** Of entries with the same key the last, as parsers have it. */
+function entryOf({ entries }: TopLevel, key: string): Entry | undefined {
+  for (let i = entries.length - 1; i >= 0; i -= 1) if (entries[i]?.key === key) return entries[i];
+  return undefined;
 }
 
 const EMPTY: unknown = {};
@@ -80,35 +84,34 @@ const LONGEST_BYTES: Readonly<Record<string, number>> = {
   metadata: 16 * KIB,
   user: 16 * KIB,
 };
+const LIMITS = Object.entries(LONGEST_BYTES);
 const UNREAD_WHEN_LONG = new Set(['metadata', 'user']);
-const isTooLong = ({ key, valueStart, valueEnd }: Entry): boolean =>
-  valueEnd - valueStart > (LONGEST_BYTES[key] ?? Infinity);
 
 /** Fields that this side reads: twice the same one would be read one way here and another way by the engine. */
 const OURS = new Set(['model', 'stream', 'stream_options', 'berth', 'max_tokens', 'max_completion_tokens']);
 
-function readFields(
-  bytes: Buffer,
-  top: TopLevel,
-  fields: ReadonlyMap<string, Entry>,
-  endpoint: EngineRoute,
-): Result<CallBody> {
+/** @param whole the body, where it was parsed. */
+function readFields(bytes: Buffer, top: TopLevel, endpoint: EngineRoute, whole: unknown): Result<CallBody> {
+  const fields = isObject(whole) ? whole : undefined;
   const value = (name: string): unknown => {
-    const entry = fields.get(name);
-    return entry && !isTooLong(entry) ? valueOf(bytes, entry) : undefined;
+    const entry = entryOf(top, name);
+    if (!entry || entry.valueEnd - entry.valueStart > (LONGEST_BYTES[name] ?? Infinity)) return undefined;
+    return fields ? fields[name] : valueOf(bytes, entry);
   };
-  for (const entry of fields.values()) {
-    if (!isTooLong(entry) || UNREAD_WHEN_LONG.has(entry.key)) continue;
-    const found = formatBytes(entry.valueEnd - entry.valueStart);
-    const limit = formatBytes(LONGEST_BYTES[entry.key] ?? 0);
-    return err(bad(`"${entry.key}" is ${found} long; at most ${limit} are taken.`, entry.key));
+  for (const [name, limit] of LIMITS) {
+    const entry = entryOf(top, name);
+    const length = entry ? entry.valueEnd - entry.valueStart : 0;
+    if (length <= limit || UNREAD_WHEN_LONG.has(name)) continue;
+    return err(
+      bad(`"${name}" is ${formatBytes(length)} long; at most ${formatBytes(limit)} are taken.`, name),
+    );
   }
   for (const { key, tooDeep } of top.entries) {
     if (tooDeep && !UNREAD_WHEN_LONG.has(key))
       return err(bad(`"${key.slice(0, 40)}" is nested more than ${DEEPEST} levels deep.`, key.slice(0, 40)));
   }
   const modelName = value('model');
-  if (!fields.has('model')) {
+  if (!entryOf(top, 'model')) {
     return err(bad('The body names no "model". GET /v1/models lists the names that can be called.', 'model'));
   }
   if (typeof modelName !== 'string' || modelName.trim() === '') {
@@ -119,11 +122,11 @@ function readFields(
   const streamOptions = value('stream_options') ?? EMPTY;
   if (!isObject(streamOptions)) return err(bad('"stream_options" must be an object.', 'stream_options'));
   const berth = value('berth');
-  if (fields.has('berth') && !isObject(berth)) {
+  if (entryOf(top, 'berth') && !isObject(berth)) {
     return err(bad('"berth" must be an object of options, such as {"context": 8192}.', 'berth'));
   }
   const maxTokens = value('max_completion_tokens') ?? value('max_tokens');
-  const prompt = promptSize(bytes, fields, endpoint);
+  const prompt = promptSize(bytes, top, endpoint);
   const metadata = value('metadata');
   const user = value('user');
   const intent = isObject(metadata) ? metadata['intent'] : undefined;
@@ -196,18 +199,26 @@ function narrowed(bytes: Buffer, top: TopLevel, choice: Entry): Edit[] {
   ];
 }
 
-/** JSON.parse's own words, which name the place. */
-export function whatIsMalformed(bytes: Buffer): string | undefined {
+interface Parsed {
+  readonly text: string;
+  readonly value?: unknown;
+  /** JSON.parse's own words, which name the place. */
+  readonly malformed?: string;
+}
+
+function parseWhole(bytes: Buffer): Parsed {
+  const text = bytes.toString('utf8');
   try {
-    JSON.parse(bytes.toString('utf8'));
-    return undefined;
+    return { text, value: JSON.parse(text) as unknown };
   } catch (error) {
     const said = error instanceof Error ? error.message : String(error);
     // V8 quotes the text around the place; what a caller wrote is not said back, nor kept in a log.
-    if (said.startsWith('"')) return 'it is no JSON value';
-    return said.replace(/, ?(\.\.\.)?".*$/s, '').replace(/ in JSON at/, ' at');
+    if (said.startsWith('"')) return { text, malformed: 'it is no JSON value' };
+    return { text, malformed: said.replace(/, ?(\.\.\.)?".*$/s, '').replace(/ in JSON at/, ' at') };
   }
 }
+
+export const whatIsMalformed = (bytes: Buffer): string | undefined => parseWhole(bytes).malformed;
 
 const OPEN_BRACE = 0x7b;
 const DATA_URL = Buffer.from('"data:image/');
@@ -215,13 +226,13 @@ const PICTURE = Buffer.from('"image_url"');
 
 function promptSize(
   bytes: Buffer,
-  fields: ReadonlyMap<string, Entry>,
+  top: TopLevel,
   endpoint: EngineRoute,
 ): { promptBytes: number; pictures: number } {
   let promptBytes = 0;
   let pictures = 0;
   for (const name of endpoint.promptFields) {
-    const entry = fields.get(name);
+    const entry = entryOf(top, name);
     if (!entry) continue;
     promptBytes += entry.valueEnd - entry.valueStart;
     const part = bytes.subarray(entry.valueStart, entry.valueEnd);

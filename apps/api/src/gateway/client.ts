@@ -17,7 +17,8 @@ export class CallClient {
   readonly res: ServerResponse;
   bytesOut = 0;
   #left = false;
-  #headers: [string, string][] = [];
+  /** Names and values in turn. */
+  readonly #headers: string[] = [];
   /** Called when the caller leaves. */
   whenLeft: (() => void) | undefined;
 
@@ -47,12 +48,11 @@ export class CallClient {
   header(name: string, value: string): void {
     // A header's value is ASCII; a model's name may be anything.
     const ascii = NOT_ASCII.test(value) ? value.replace(EACH_NOT_ASCII, encodeURIComponent) : value;
-    this.#headers.push([name, ascii]);
+    this.#headers.push(name, ascii);
   }
 
   head(status: number, headers: readonly (readonly [string, string | string[]])[]): void {
-    const all: (string | string[])[] = [];
-    for (const [name, value] of this.#headers) all.push(name, value);
+    const all: (string | string[])[] = [...this.#headers];
     for (const [name, value] of headers) all.push(name, value);
     this.res.writeHead(status, all as string[]);
   }
@@ -98,7 +98,7 @@ export class CallClient {
     const { res } = this;
     if (this.#left || res.writableEnded) return;
     if (!res.headersSent) {
-      this.bytesOut += this.sendFailure(error, this.#headers);
+      this.bytesOut += this.sendFailure(error, pairs(this.#headers));
       return;
     }
     if (!stream) {
@@ -118,3 +118,6 @@ export class CallClient {
     return errorFrame(error);
   }
 }
+
+const pairs = (flat: readonly string[]): [string, string][] =>
+  flat.flatMap((name, at): [string, string][] => (at % 2 === 0 ? [[name, flat[at + 1] ?? '']] : []));

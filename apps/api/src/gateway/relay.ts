@@ -52,7 +52,7 @@ type Mode = 'silent' | 'error' | 'stream' | 'whole';
 /** What an engine answers is written on as it comes; the engine is paused while the caller cannot take more. */
 export class Relay implements UpstreamHandler {
   readonly #o: RelayOptions;
-  readonly #tap: Tap;
+  #tapped: Tap | undefined;
   readonly #kept: Buffer[] = [];
   /** A whole answer that came in one piece: head and body go out in one write. */
   #only: Buffer | undefined;
@@ -66,7 +66,12 @@ export class Relay implements UpstreamHandler {
 
   constructor(options: RelayOptions) {
     this.#o = options;
-    this.#tap = options.native ? new NativeTap() : new StreamTap(options);
+  }
+
+  /** Made for the answers that need it: whole ones do not. */
+  get #tap(): Tap {
+    this.#tapped ??= this.#o.native ? new NativeTap() : new StreamTap(this.#o);
+    return this.#tapped;
   }
 
   /** Stops the engine's work. */

@@ -36,26 +36,42 @@ export const DEEPEST = 1000;
 const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 
-/** @returns the entries, or in words what is wrong and where (only the structure between them is checked). */
-export function topLevel(bytes: Buffer): Result<TopLevel, string> {
+/**
+ * @param text the same as text, where somebody has it: keys are then cut out of it.
+ * @returns the entries, or in words what is wrong and where (only the structure between them is checked).
+ */
+export function topLevel(bytes: Buffer, text?: string): Result<TopLevel, string> {
   const end = bytes.length;
-  const entries: Entry[] = [];
   let at = skipSpace(bytes, 0);
   if (at >= end) return err('the body is empty');
   if (bytes[at] !== OPEN_BRACE) return err('the body is not a JSON object');
   at = skipSpace(bytes, at + 1);
-  if (bytes[at] === CLOSE_BRACE) return closed(bytes, entries, at);
+  if (bytes[at] === CLOSE_BRACE) return closed(bytes, [], at);
+  return entriesFrom(bytes, at, text);
+}
+
+/**
+ * The entries from one that is known to begin at an offset. That they reach to the end of the bytes shows that it is no
+ * entry of an inner object.
+ */
+export function entriesFrom(bytes: Buffer, from: number, text?: string): Result<TopLevel, string> {
+  const end = bytes.length;
+  // Offsets are the same in both as long as every character is a byte.
+  const ascii = text?.length === end ? text : undefined;
+  const walk: Walk = { deepest: 0 };
+  const entries: Entry[] = [];
+  let at = from;
   for (;;) {
     if (bytes[at] !== QUOTE) return err(expected('a key in double quotes', at, end));
     const keyStart = at;
     const keyEnd = stringEnd(bytes, at);
     if (keyEnd < 0) return err('the body ends inside a string');
-    const key = readKey(bytes, keyStart, keyEnd);
+    const key = readKey(bytes, keyStart, keyEnd, ascii);
     if (key === undefined) return err(`the key at byte ${keyStart} is not a valid JSON string`);
     at = skipSpace(bytes, keyEnd);
     if (bytes[at] !== COLON) return err(expected(`":" after the key "${key}"`, at, end));
     const valueStart = skipSpace(bytes, at + 1);
-    const walk: Walk = { deepest: 0 };
+    walk.deepest = 0;
     const valueEnd = skipValue(bytes, valueStart, walk);
     if (valueEnd < 0) return err(`the body ends inside the value of "${key}"`);
     if (valueEnd === valueStart) return err(expected(`a value for "${key}"`, valueStart, end));
@@ -83,9 +99,17 @@ function skipSpace(bytes: Buffer, from: number): number {
   return at;
 }
 
+/** Most strings are short, and are over before a search has begun. */
+const NEAR_BYTES = 32;
+
 /** Offset after the closing quote of the string that opens at `from`; -1 when it never closes. */
 function stringEnd(bytes: Buffer, from: number): number {
   let at = from + 1;
+  for (const near = Math.min(bytes.length, at + NEAR_BYTES); at < near; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) return at + 1;
+    if (byte === BACKSLASH) at += 1;
+  }
   for (;;) {
     const quote = bytes.indexOf(QUOTE, at);
     if (quote < 0) return -1;
@@ -96,8 +120,8 @@ function stringEnd(bytes: Buffer, from: number): number {
   }
 }
 
-function readKey(bytes: Buffer, start: number, end: number): string | undefined {
-  const raw = bytes.toString('utf8', start + 1, end - 1);
+function readKey(bytes: Buffer, start: number, end: number, ascii: string | undefined): string | undefined {
+  const raw = ascii?.slice(start + 1, end - 1) ?? bytes.toString('utf8', start + 1, end - 1);
   if (!raw.includes('\\')) return raw;
   try {
     return JSON.parse(bytes.toString('utf8', start, end)) as string;

@@ -1,5 +1,5 @@
 import type { CallTokens } from '#domain/events/call-events.js';
-import { topLevel, valueOf } from './top-level.js';
+import { entriesFrom, type Entry, topLevel, valueOf } from './top-level.js';
 
 /** What an engine counted and timed of one call. */
 export interface Counted {
@@ -13,8 +13,8 @@ const figure = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 
 /**
- * Lays what one answer or chunk says over what is known: `usage` in the words of whatever protocol, and llama.cpp's `timings`, whose `prompt_n`
- * leaves out what was in the cache.
+ * Lays what one answer or chunk says over what is known: `usage` in the words of whatever protocol, and llama.cpp's
+ * `timings`, whose `prompt_n` leaves out what was in the cache.
  */
 export function count(known: Counted, usage: unknown, timings: unknown): Counted {
   const tokens: { -readonly [K in keyof CallTokens]: CallTokens[K] } = { ...known.tokens };
@@ -62,16 +62,28 @@ function inputOf(usage: Fields): number | undefined {
 
 export const nothingCounted = (): Counted => ({ tokens: {}, timings: {} });
 
+const USAGE = Buffer.from('"usage"');
+const TIMINGS = Buffer.from('"timings"');
+
 /** Reads `usage` and `timings` out of a whole JSON answer without parsing the rest of it. */
 export function countAnswer(bytes: Buffer): Counted {
-  const scanned = topLevel(bytes);
   let counted = nothingCounted();
-  if (!scanned.ok) return counted;
-  for (const entry of scanned.value.entries) {
-    if (entry.key === 'timings') counted = count(counted, undefined, valueOf(bytes, entry));
-  }
-  for (const entry of scanned.value.entries) {
-    if (entry.key === 'usage') counted = count(counted, valueOf(bytes, entry), undefined);
-  }
+  const found = countedEntries(bytes);
+  const timings = found.find(({ key }) => key === 'timings');
+  if (timings) counted = count(counted, undefined, valueOf(bytes, timings));
+  const usage = found.find(({ key }) => key === 'usage');
+  if (usage) counted = count(counted, valueOf(bytes, usage), undefined);
   return counted;
+}
+
+/** From the first of the two on: they are the last in most answers, behind all the text. */
+function countedEntries(bytes: Buffer): readonly Entry[] {
+  const usageAt = bytes.indexOf(USAGE);
+  const timingsAt = bytes.indexOf(TIMINGS);
+  if (usageAt < 0 && timingsAt < 0) return [];
+  const from = usageAt < 0 ? timingsAt : timingsAt < 0 ? usageAt : Math.min(usageAt, timingsAt);
+  const last = entriesFrom(bytes, from);
+  if (last.ok) return last.value.entries;
+  const all = topLevel(bytes);
+  return all.ok ? all.value.entries : [];
 }

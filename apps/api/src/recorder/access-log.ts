@@ -40,32 +40,27 @@ export class AccessLog {
 
   ended(endpoint: string, data: CallEventData<'CallFinished'>, times: CallTimes): void {
     if (!this.#logger.isLevelEnabled('info')) return;
-    this.#line(data.stamps.finishedAt, {
-      call: data.callId,
-      endpoint,
-      model: data.modelKey,
-      worker: data.workerId,
-      outcome: data.outcome,
-      status: data.status,
-      code: data.code,
-      attempts: data.attempts,
-      tokens: data.tokens,
-      bytesOut: data.bytesOut,
-      firstByteMs: times.firstByteMs,
-      totalMs: times.totalMs,
-    });
+    const { workerId, code, tokens } = data;
+    let line = `"call":${text(data.callId)},"endpoint":${text(endpoint)},"model":${text(data.modelKey)}`;
+    if (workerId !== undefined) line += `,"worker":${text(workerId)}`;
+    line += `,"outcome":"${data.outcome}","status":${data.status}`;
+    if (code !== undefined) line += `,"code":${text(code)}`;
+    line += `,"attempts":${data.attempts},"tokens":${JSON.stringify(tokens)},"bytesOut":${data.bytesOut}`;
+    if (times.firstByteMs !== undefined) line += `,"firstByteMs":${times.firstByteMs}`;
+    this.#line(data.stamps.finishedAt, `${line},"totalMs":${times.totalMs}`);
   }
 
   refused({ callId, endpoint, error, receivedAtMs, nowMs }: EarlyRefusal): void {
     if (!this.#logger.isLevelEnabled('info')) return;
-    this.#line(isoTime(nowMs), {
+    const fields = {
       call: callId,
       endpoint,
       outcome: 'refused',
       status: statusOf(error),
       code: error.code,
       totalMs: nowMs - receivedAtMs,
-    });
+    };
+    this.#line(isoTime(nowMs), inner(fields));
   }
 
   flush(): void {
@@ -76,12 +71,18 @@ export class AccessLog {
     if (lines !== '') this.#write(lines);
   }
 
-  #line(time: string, fields: Readonly<Record<string, unknown>>): void {
-    this.#lines += `{"level":${LEVEL},"time":"${time}",${this.#bindings},${inner(fields)},"msg":"call"}\n`;
+  /** @param members of the line's object, as JSON. */
+  #line(time: string, members: string): void {
+    this.#lines += `{"level":${LEVEL},"time":"${time}",${this.#bindings},${members},"msg":"call"}\n`;
     if (this.#lines.length >= FLUSH_CHARACTERS) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), FLUSH_AFTER_MS);
   }
 }
+
+/** Nothing of it has to be escaped in JSON. */
+const PLAIN = /^[\w./:@+ -]*$/;
+/** As JSON: ids and the names of models are nearly always plain. */
+const text = (value: string): string => (PLAIN.test(value) ? `"${value}"` : JSON.stringify(value));
 
 /** The members of an object as JSON, without its braces. */
 const inner = (fields: Readonly<Record<string, unknown>>): string => JSON.stringify(fields).slice(1, -1);

@@ -1,11 +1,12 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { berthError } from '#domain/errors.js';
+import { modelKey } from '#domain/ids.js';
 import { SAMPLES } from '#events/testing/samples.js';
 import { AccessLog } from './access-log.js';
 
 const CHAT = '/v1/chat/completions';
-const { callId, modelKey, outcome } = SAMPLES.CallFinished;
+const { callId, outcome } = SAMPLES.CallFinished;
 const TIMES = { totalMs: 1234, firstByteMs: 56 };
 
 beforeEach(() => void vi.useFakeTimers());
@@ -19,7 +20,8 @@ function logged(level = 'info') {
 
 it('writes one line for a call, with what came of it and how long it took', () => {
   const { log, writes } = logged();
-  log.ended(CHAT, SAMPLES.CallFinished, TIMES);
+  const odd = modelKey('a "b"\\c\u2028d');
+  log.ended(CHAT, { ...SAMPLES.CallFinished, modelKey: odd, code: 'engine_failed' }, TIMES);
   log.flush();
   expect(JSON.parse(writes.join(''))).toMatchObject({
     level: 30,
@@ -27,7 +29,11 @@ it('writes one line for a call, with what came of it and how long it took', () =
     msg: 'call',
     call: callId,
     endpoint: CHAT,
-    model: modelKey,
+    model: odd,
+    worker: SAMPLES.CallFinished.workerId,
+    code: 'engine_failed',
+    tokens: SAMPLES.CallFinished.tokens,
+    bytesOut: SAMPLES.CallFinished.bytesOut,
     outcome,
     ...TIMES,
   });

@@ -20,14 +20,14 @@ const mayHoldTag = (bytes: Buffer): boolean => bytes.includes(LESS_THAN) || byte
 export class ReasoningFilter implements AnswerFilter {
   readonly errors = OPENAI_ERRORS;
   readonly optional = true;
-  readonly #readers = [new ThinkText()];
+  /** One for each choice; made when the first frame comes, since whole answers need none. */
+  readonly #readers: ThinkText[] = [];
   #open = 1;
   #last: Json = {};
 
   /** How many choices the caller asked for (`n`); said before the first frame. */
   expect(choices: number): void {
-    while (this.#readers.length < choices) this.#readers.push(new ThinkText());
-    this.#open = this.#readers.length;
+    this.#open = choices;
   }
 
   get passing(): boolean {
@@ -36,6 +36,8 @@ export class ReasoningFilter implements AnswerFilter {
 
   frames(bytes: Buffer): Buffer | undefined {
     const out: Buffer[] = [];
+    if (this.#readers.length === 0)
+      for (let n = 0; n < this.#open; n += 1) this.#readers.push(new ThinkText());
     for (const frame of frames(bytes)) {
       if (this.#open === 0) out.push(frame);
       else out.push(...this.#frame(frame));
