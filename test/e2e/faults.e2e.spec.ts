@@ -199,8 +199,12 @@ describe('bad input and faults', () => {
     await says('quay/a');
     const before = await running();
     const pid = stack.pidOf('agent');
+    // An answer under way does not even notice.
+    const answering = await stream('quay/endless');
     process.kill(pid, 'SIGKILL');
     expect(await says('quay/a')).toEqual([200, expectedText('chat-a').text]);
+    const answer = await readAll(answering);
+    expect([answer.broken, answer.text.slice(-20)]).toEqual([false, expect.stringContaining('[DONE]')]);
     const adopted = await waitFor('the new agent adopts what runs', 30_000, async () => {
       const all = of(await events(), 'ResidentAdopted').map((e) => e.residentId);
       return before.every((r) => all.includes(r.residentId)) ? all : undefined;

@@ -1,4 +1,4 @@
-import { renameSync, rmSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { markedProcesses } from '../../apps/worker-agent/src/engines/engine-family.js';
 import { expectedText, makeModel } from '../../apps/worker-agent/src/make-model/index.js';
@@ -51,6 +51,9 @@ export interface Mixed {
 export type Fault = (mixed: Mixed) => Promise<string | undefined>;
 
 export const engineFolder = (stack: Stack): string => join(stack.home, 'engines');
+
+/** Calls to models of which one fits start engines all the time. */
+const STARTS_WITHIN_MS = 5000;
 
 const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -135,6 +138,30 @@ const removeFile: Fault = async ({ stack, draw, presets }) => {
   return 'removed a model file for a while';
 };
 
+/** Its mapped pages go under whoever serves it: it may crash, and must not answer with anything else. */
+const truncateFile: Fault = async ({ stack, draw, presets }) => {
+  const model = draw.of(SMALL) ?? SMALL[0];
+  const file = fileOf(stack.home, model);
+  const next = `${file}.next`;
+  truncateSync(file, 4096);
+  await rest(draw.between(500, 3000));
+  await makeModel({ preset: presets.get(model) ?? 'chat-a', file: next });
+  renameSync(next, file);
+  return 'cut a model file short for a while';
+};
+
+/** The agent, as soon as there is an engine that was not there: the log may not know of it yet. */
+const killAgentAtStart: Fault = async ({ stack }) => {
+  const files = () => readdirSync(engineFolder(stack)).filter((name) => name.endsWith('.json'));
+  const before = new Set(files());
+  const until = performance.now() + STARTS_WITHIN_MS;
+  while (files().every((name) => before.has(name))) {
+    if (performance.now() > until) return undefined;
+    await rest(2);
+  }
+  return signal(childOf(stack, 'agent'), 'SIGKILL') ? 'killed agent as it started an engine' : undefined;
+};
+
 /** Likelier ones stand more than once. */
 export const FAULTS: readonly Fault[] = [
   killEngine,
@@ -151,6 +178,9 @@ export const FAULTS: readonly Fault[] = [
   freeze('event-node', 500, 8000),
   replaceFile,
   removeFile,
+  truncateFile,
+  killAgentAtStart,
+  killAgentAtStart,
 ];
 
 /** The texts that a model may answer with: of a replaced file both, as calls under way end on the old one. */

@@ -26,8 +26,13 @@ const story = () =>
     .evictionStarted('a', 'b')
     .evicted('a', 'b')
     .started('b')
+    .worker({ type: 'LoadRestarted', data: { ...SAMPLES.LoadRestarted, residentId: residentId('b') } })
     .worker({ type: 'LoadFailed', data: { ...SAMPLES.LoadFailed, residentId: residentId('b') } })
     .loaded('c', GIB, 6 * GIB)
+    .worker({
+      type: 'ResidentRemeasured',
+      data: { ...SAMPLES.ResidentRemeasured, residentId: residentId('c') },
+    })
     .evictionStarted('c')
     .worker({
       type: 'EvictionFailed',

@@ -30,6 +30,7 @@ interface AgentOver {
 interface DecideOver {
   readonly victims?: readonly Placed[];
   readonly contextTokens?: number;
+  readonly slots?: number;
   readonly artifact?: string;
   readonly engine?: EngineKind;
   readonly needBytes?: number;
@@ -42,7 +43,7 @@ export class AgentStand {
   readonly home = tempFolder();
   node!: EmbeddedNode;
   log!: EventLog;
-  agent!: ChildProcess;
+  agent: ChildProcess | undefined;
   worker!: WorkerId;
   readonly #builds = new Map<EngineKind, string>();
 
@@ -61,6 +62,7 @@ export class AgentStand {
   }
 
   async startAgent(over: AgentOver = {}): Promise<void> {
+    await this.endAgent();
     const { agent, worker } = await this.forkAgent(over);
     this.agent = agent;
     this.worker = worker;
@@ -90,10 +92,16 @@ export class AgentStand {
 
   /** In order (SIGTERM), or as a power cut would (SIGKILL). */
   async endAgent(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
-    if (this.agent.exitCode !== null || this.agent.signalCode !== null) return;
-    const gone = once(this.agent, 'exit');
-    this.agent.kill(signal);
+    const { agent } = this;
+    if (agent === undefined || agent.exitCode !== null || agent.signalCode !== null) return;
+    const gone = once(agent, 'exit');
+    agent.kill(signal);
     await gone;
+  }
+
+  /** When it ends by itself. */
+  async agentGone(): Promise<void> {
+    if (this.agent) await once(this.agent, 'exit');
   }
 
   /** Ends everything. @returns processes of engines that were left behind, which are ended too. */
@@ -128,7 +136,7 @@ export class AgentStand {
     );
   }
 
-  until<T extends BerthEventType>(type: T, holds: (data: DataOf<T>) => boolean, deadlineMs = 40_000) {
+  until<T extends BerthEventType>(type: T, holds: (data: DataOf<T>) => boolean, deadlineMs = 120_000) {
     return waitFor(type, deadlineMs, async () => (await this.of(type)).find(holds));
   }
 
@@ -156,6 +164,7 @@ export class AgentStand {
       contract: aContract({
         engine: { kind: engine, build: this.#builds.get(engine) ?? '' },
         contextTokens: over.contextTokens ?? 2048,
+        ...(over.slots === undefined ? {} : { slots: over.slots }),
       }),
       need: [
         { deviceId: over.needOn ?? RAM, term: 'weights', bytes: over.needBytes ?? MIB, basis: 'header' },

@@ -21,7 +21,7 @@ describe('the worker agent', () => {
     });
   });
   afterEach(async () => {
-    expect(stand.agent.exitCode).toBeNull();
+    expect(stand.agent?.exitCode).toBeNull();
     expect(await checkInvariants(stand.log, { atRest: false })).toEqual([]);
   });
   afterAll(async () => {
@@ -45,6 +45,10 @@ describe('the worker agent', () => {
     const [capacity] = await stand.of('CapacityMeasured');
     expect(capacity!.ramBytes).toBeGreaterThan(GIB);
     expect(capacity!.physicalCores).toBeGreaterThan(0);
+    expect(capacity!.cpuTopology?.length).toBeGreaterThanOrEqual(capacity!.physicalCores);
+    // Where the models lie.
+    expect(capacity!.drives[0]?.freeBytes).toBeGreaterThan(0);
+    expect(capacity!.drives[0]?.totalBytes).toBeGreaterThan(capacity!.drives[0]?.freeBytes ?? 0);
     await stand.endAgent();
     await stand.startAgent();
     expect(await stand.of('WorkerRegistered')).toHaveLength(1);

@@ -8,7 +8,6 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { checkInvariants } from '#events/check/invariants.js';
@@ -75,7 +74,7 @@ describe('an agent that meets with faults', () => {
     return { ...placed, pid: (await stand.started(placed)).pid };
   };
   const end = async (placed: Placed) =>
-    waitFor('an end', 40_000, async () => (await stand.lifeOf(placed)).find((type) => ENDS.includes(type)));
+    waitFor('an end', 120_000, async () => (await stand.lifeOf(placed)).find((type) => ENDS.includes(type)));
   /** The revision since which a resident leaves: that of the decision which takes its room. */
   const leavesSince = async (newcomer: Placed): Promise<number> =>
     (await stand.all()).find(
@@ -178,7 +177,7 @@ describe('an agent that meets with faults', () => {
   });
 
   it('fails a load that the system gives no memory, and loads the same model where it is enough', async () => {
-    const placed = await stand.decide('quay/a', { contextTokens: 2 ** 23 });
+    const placed = await stand.decide('quay/a', { contextTokens: 2 ** 20, slots: 8 });
     const { pid } = await stand.started(placed);
     // 2 GiB of cache, under a limit of 1 GiB for the data of the process.
     execFileSync('prlimit', [`--pid=${pid}`, `--data=${2 ** 30}`]);
@@ -200,7 +199,7 @@ describe('an agent that meets with faults', () => {
   const killedWhile = async (model: string, moment: Parameters<typeof killedAt>[1]) => {
     await stand.endAgent();
     await stand.startAgent({ execArgv: killedAt(stand.home, moment) });
-    const gone = once(stand.agent, 'exit');
+    const gone = stand.agentGone();
     const placed = await stand.decide(model);
     await gone;
     const left = stand.engines();
@@ -309,8 +308,8 @@ describe('an agent that meets with faults', () => {
     await stand.startAgent({ execArgv: [`--import=file://${shim}`] });
     const set = (clockMs: number) =>
       new Promise<void>((resolve) => {
-        stand.agent.once('message', () => resolve());
-        stand.agent.send({ clockMs });
+        stand.agent?.once('message', () => resolve());
+        stand.agent?.send({ clockMs });
       });
     const placed = await stand.decide('quay/big');
     await stand.started(placed);

@@ -64,7 +64,14 @@ export class Loader {
       await this.#failed(data, failure.failureClass, failure.message, failure.logTail, seconds(started), why);
       return;
     }
-    await this.#starts.say(engine, data, why);
+    try {
+      await this.#starts.say(engine, data, why);
+    } catch (error) {
+      // A log that will never know of it: nothing may run that it does not explain.
+      await this.#o.engines.stop(residentId);
+      this.#ends(residentId);
+      throw error;
+    }
     await this.finish(engine, data, started, why);
   }
 

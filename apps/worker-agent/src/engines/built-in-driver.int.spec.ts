@@ -182,11 +182,14 @@ describe('the built-in engine driver', () => {
     expect(await engine.exited).toEqual({ code: 0 });
   });
 
-  it('adopts nothing whose pid now belongs to another process', async () => {
+  it('adopts nothing whose pid, command or model is another, and stops none of it', async () => {
     const engine = await bench.start('chat-a', {}, driver);
     const state = stateOf(engine.residentId);
     const { pidStartTicks = 0 } = state;
+    expect(await driver.adopt({ ...state, files: ['/another.gguf'] })).toBeUndefined();
+    expect(await driver.adopt({ ...state, arguments: [...state.arguments, '--another'] })).toBeUndefined();
     expect(await driver.adopt({ ...state, pidStartTicks: pidStartTicks + 1 })).toBeUndefined();
+    expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(true);
     await engine.stop();
     expect(await driver.adopt(state)).toBeUndefined();
   });

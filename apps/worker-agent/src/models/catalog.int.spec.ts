@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -205,6 +206,37 @@ test('a marker that the files deny is put right in its place, and the log is tol
   await started.rescan();
   expect(await written()).toEqual(['ModelFound o/r']);
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  'where a folder of our own root is read-only, what was put right lies in a sidecar',
+  async () => {
+    const folder = join(root, 'o/r');
+    await mkdir(folder, { recursive: true });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]);
+    try {
+      await put('chat-a', 'o/r/m-F16.gguf');
+      await writeFile(
+        join(folder, 'berth.json'),
+        JSON.stringify({ trainedContextTokens: 7, aliases: ['ship'] }),
+      );
+      execFileSync('mount', ['-o', 'remount,ro', folder]);
+      const started = await start();
+      const found = started.models()[0];
+      expect(found?.marker).toMatchObject({
+        source: 'sidecar',
+        corrections: [
+          { fact: 'trainedContextTokens', said: '7', found: String(found?.trainedContextTokens) },
+        ],
+      });
+      expect(found?.aliases).toEqual(['ship']);
+      await started.rescan();
+      expect(await written()).toEqual(['ModelFound o/r']);
+      await catalog?.stop();
+    } finally {
+      execFileSync('umount', ['-l', folder]);
+    }
+  },
+);
 
 test('where a folder is not ours to write, what was put right lies in a sidecar', async () => {
   await put('chat-a', 'models--o--r/snapshots/v/m-F16.gguf');

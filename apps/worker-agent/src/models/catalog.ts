@@ -11,16 +11,14 @@ import { DescribingReader } from './describing.js';
 import { WeightHasher } from './hashing/weight-hasher.js';
 import { HeaderReader } from './header-reader.js';
 import { ProcessHints } from './hints.js';
+import { LookAgain } from './look-again.js';
 import { writeMarker } from './marker-files.js';
 import { modelRoots, type ModelRoot } from './roots.js';
 import { type Scan, scan, type ScannedModel } from './scan.js';
 import { type WeightFile, weightFilesOf } from './weight-files-of.js';
 import { FolderWatch } from './watch.js';
 
-const DEBOUNCE_MS = 300;
-/** A folder that changes all the time is looked at this often. */
-const LONGEST_WAIT_MS = 1000;
-const RESCAN_MS = 600_000;
+const HASHES_TOGETHER_MS = 300;
 const RETRY_MS = 3000;
 /** Programs that name models come and go without a change in any folder. */
 const HINTS_MS = 30_000;
@@ -74,15 +72,14 @@ class DiskCatalog implements Catalog {
   private readonly hasher: WeightHasher;
   private readonly hints: ProcessHints | undefined;
   private readonly home: string | undefined;
-  private readonly watch = new FolderWatch(() => this.changed());
+  private readonly again = new LookAgain(() => void this.rescan());
+  private readonly watch = new FolderWatch(() => this.again.changed());
   private readonly roots: readonly ModelRoot[];
-  private readonly every: readonly NodeJS.Timeout[];
+  private readonly asking: NodeJS.Timeout;
   private hinted = '';
   private found = new Map<ModelKey, ScannedModel>();
   private state: CatalogState | undefined;
   private running: Promise<void> = Promise.resolve();
-  private debounce: NodeJS.Timeout | undefined;
-  private firstChangeMs: number | undefined;
   private stopped = false;
   private toldOfCut = false;
   private writing: NodeJS.Timeout | undefined;
@@ -102,10 +99,7 @@ class DiskCatalog implements Catalog {
       onHashed: () => this.writeSoon(),
       ...(memory === undefined ? {} : { memory }),
     });
-    this.every = [
-      setInterval(() => void this.rescan(), RESCAN_MS).unref(),
-      setInterval(() => void this.askPrograms(), HINTS_MS).unref(),
-    ];
+    this.asking = setInterval(() => void this.askPrograms(), HINTS_MS).unref();
   }
 
   count(): number {
@@ -144,7 +138,7 @@ class DiskCatalog implements Catalog {
         await this.look();
       } catch (error) {
         this.options.logger.error({ err: error }, 'the model folders could not be scanned');
-        this.later(RETRY_MS);
+        this.again.later(RETRY_MS);
       }
     });
     return this.running;
@@ -152,28 +146,13 @@ class DiskCatalog implements Catalog {
 
   async stop(): Promise<void> {
     this.stopped = true;
-    for (const timer of this.every) clearInterval(timer);
-    clearTimeout(this.debounce);
+    clearInterval(this.asking);
+    this.again.stop();
     clearTimeout(this.writing);
     this.watch.close();
     await this.running;
     await this.hasher.stop();
     await this.headers.close();
-  }
-
-  private changed(): void {
-    const now = performance.now();
-    this.firstChangeMs ??= now;
-    this.later(Math.max(0, Math.min(DEBOUNCE_MS, this.firstChangeMs + LONGEST_WAIT_MS - now)));
-  }
-
-  private later(delayMs: number): void {
-    clearTimeout(this.debounce);
-    if (this.stopped) return;
-    this.debounce = setTimeout(() => {
-      this.firstChangeMs = undefined;
-      void this.rescan();
-    }, delayMs).unref();
   }
 
   private async look(): Promise<void> {
@@ -208,8 +187,8 @@ class DiskCatalog implements Catalog {
     this.weights = weightFilesOf([...next.values()], stamps);
     await this.hasher.want(this.weights);
     const written = await this.write(unsettled);
-    if (!written) this.later(RETRY_MS);
-    else if (unsettled.size > 0 || added) this.later(DEBOUNCE_MS);
+    if (!written) this.again.later(RETRY_MS);
+    else if (unsettled.size > 0 || added) this.again.later();
   }
 
   private get sidecars(): string | undefined {
@@ -265,9 +244,9 @@ class DiskCatalog implements Catalog {
         if (this.stopped) return;
         const written = await this.write(this.unsettled).catch(() => false);
         // The next look writes what is not said yet.
-        if (!written) this.later(RETRY_MS);
+        if (!written) this.again.later(RETRY_MS);
       });
-    }, DEBOUNCE_MS).unref();
+    }, HASHES_TOGETHER_MS).unref();
   }
 
   /** Appends the differences. @returns false when the log did not take them. */

@@ -107,6 +107,23 @@ describe('the models folder', () => {
     expect((await scanned()).map((m) => m.model.modelKey)).toEqual(['a/b']);
   });
 
+  test('opens 4,096 folders and no more, and says that there are others', async () => {
+    const owner = join(root, 'o');
+    await Promise.all(
+      Array.from({ length: 4200 }, (_, i) => mkdir(join(owner, `r${i}`), { recursive: true })),
+    );
+    await put('chat-a', 'a/first/m-F16.gguf');
+    const reader = new HeaderReader();
+    try {
+      const { models, folders, cutRoots } = await scan([{ name: 'models', path: root }], reader, later);
+      expect(folders.length).toBeLessThanOrEqual(4096);
+      expect(cutRoots).toEqual([root]);
+      expect(models.map((m) => m.model.modelKey)).toEqual(['a/first']);
+    } finally {
+      await reader.close();
+    }
+  });
+
   test('follows a link within the root, and none that leaves it', async () => {
     const file = await put('chat-a', 'o/r/m-F16.gguf');
     await mkdir(join(root, 'other'));

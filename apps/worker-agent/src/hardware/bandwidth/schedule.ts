@@ -19,6 +19,8 @@ export interface BandwidthOptions {
   readonly log: Pick<Logger, 'warn' | 'info'>;
   /** From 0 to 1; when in the first two minutes it begins. Agents that start together do not measure together. */
   readonly random?: () => number;
+  /** In place of a measurement, for tests. */
+  readonly measure?: typeof measureBandwidth;
 }
 
 /** The better of each rate; undefined when neither is better than what is known. */
@@ -61,7 +63,7 @@ export function scheduleBandwidth(o: BandwidthOptions): { stop(): Promise<void> 
       o.log.info('too little memory is free to measure its rate; it is tried again in an hour');
       return;
     }
-    const better = betterOf(o.best(), await measureBandwidth(o.cores(), bytes));
+    const better = betterOf(o.best(), await (o.measure ?? measureBandwidth)(o.cores(), bytes));
     if (better !== undefined && !stopped) await o.onBetter(better);
   };
   const later = (delayMs: number): void => {
