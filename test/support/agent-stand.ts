@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import type { BerthEventType, DataOf, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { decisionId, type DeviceId, modelKey, RAM, residentId, type WorkerId } from '#domain/ids.js';
-import type { EngineKind } from '#domain/placement-terms.js';
+import type { Contract, EngineKind } from '#domain/placement-terms.js';
 import { aContract, aDecision } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
 import { openEventLog } from '#events/connect.js';
@@ -30,7 +30,8 @@ interface AgentOver {
 interface DecideOver {
   readonly victims?: readonly Placed[];
   readonly contextTokens?: number;
-  readonly slots?: number;
+  /** The rest of what the engine is started with. */
+  readonly contract?: Partial<Contract>;
   readonly artifact?: string;
   readonly engine?: EngineKind;
   readonly needBytes?: number;
@@ -164,7 +165,7 @@ export class AgentStand {
       contract: aContract({
         engine: { kind: engine, build: this.#builds.get(engine) ?? '' },
         contextTokens: over.contextTokens ?? 2048,
-        ...(over.slots === undefined ? {} : { slots: over.slots }),
+        ...over.contract,
       }),
       need: [
         { deviceId: over.needOn ?? RAM, term: 'weights', bytes: over.needBytes ?? MIB, basis: 'header' },

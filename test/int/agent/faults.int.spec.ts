@@ -45,7 +45,7 @@ describe('an agent that meets with faults', () => {
       'quay/e': 'chat-a',
       'quay/big': { preset: 'big', sizeMb: 120 },
     });
-  });
+  }, 180_000);
   afterEach(async () => {
     expect(await checkInvariants(stand.log, { atRest: false })).toEqual([]);
     // No orphan, and nothing twice: every engine that runs is one that the log tells of.
@@ -63,7 +63,7 @@ describe('an agent that meets with faults', () => {
     expect(await stand.stop()).toEqual([]);
     removeFolder(programs);
     expect(violations).toEqual([]);
-  });
+  }, 180_000);
 
   const loaded = async (
     model: string,
@@ -177,7 +177,8 @@ describe('an agent that meets with faults', () => {
   });
 
   it('fails a load that the system gives no memory, and loads the same model where it is enough', async () => {
-    const placed = await stand.decide('quay/a', { contextTokens: 2 ** 20, slots: 8 });
+    const large = { slots: 8, microBatch: 128, flashAttention: true };
+    const placed = await stand.decide('quay/a', { contextTokens: 2 ** 20, contract: large });
     const { pid } = await stand.started(placed);
     // 2 GiB of cache, under a limit of 1 GiB for the data of the process.
     execFileSync('prlimit', [`--pid=${pid}`, `--data=${2 ** 30}`]);

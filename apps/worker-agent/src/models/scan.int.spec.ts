@@ -6,6 +6,7 @@ import { damage, DAMAGES, makeModel, type Preset } from '../make-model/index.js'
 import { HeaderReader } from './header-reader.js';
 import { modelRoots, type ModelRoot } from './roots.js';
 import { scan } from './scan.js';
+import { FolderBudget, walk } from './walk.js';
 
 let made: string;
 let root: string;
@@ -108,20 +109,14 @@ describe('the models folder', () => {
   });
 
   test('opens 4,096 folders and no more, and says that there are others', async () => {
-    const owner = join(root, 'o');
-    await Promise.all(
-      Array.from({ length: 4200 }, (_, i) => mkdir(join(owner, `r${i}`), { recursive: true })),
-    );
-    await put('chat-a', 'a/first/m-F16.gguf');
-    const reader = new HeaderReader();
-    try {
-      const { models, folders, cutRoots } = await scan([{ name: 'models', path: root }], reader, later);
-      expect(folders.length).toBeLessThanOrEqual(4096);
-      expect(cutRoots).toEqual([root]);
-      expect(models.map((m) => m.model.modelKey)).toEqual(['a/first']);
-    } finally {
-      await reader.close();
-    }
+    for (const name of ['a', 'b', 'c', 'd']) await put('chat-a', `${name}/m.gguf`);
+    const budget = new FolderBudget();
+    for (let i = 0; i < 4093; i += 1) budget.take(`/elsewhere/${i}`);
+    const files = await walk(root, budget);
+    expect([budget.opened.length, budget.cut]).toEqual([4096, true]);
+    expect(files.map(({ relative }) => relative)).toEqual(['a/m.gguf', 'b/m.gguf']);
+    const whole = new FolderBudget();
+    expect([await walk(root, whole), whole.cut]).toMatchObject([{ length: 4 }, false]);
   });
 
   test('follows a link within the root, and none that leaves it', async () => {
