@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { GIB, MIB } from '#domain/units.js';
-import type { MemoryBandwidth } from './measure.js';
+import type { MemoryBandwidth } from '#domain/events/worker-events.js';
 import { scheduleBandwidth } from './schedule.js';
 
 beforeEach(() => void vi.useFakeTimers());
