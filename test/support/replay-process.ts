@@ -7,6 +7,8 @@ export interface ReplayProcess {
   readonly pid: number;
   /** Settles when it has ended; the code is null when it was killed. */
   readonly ended: Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }>;
+  /** What it said so far. */
+  said(): string;
   kill9(): void;
 }
 
@@ -32,6 +34,7 @@ export function startReplay(
   return {
     pid: child.pid ?? -1,
     ended: once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr })),
+    said: () => stdout,
     kill9: () => void child.kill('SIGKILL'),
   };
 }

@@ -1,11 +1,16 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
 import { type EmbeddedNode, startEmbeddedNode } from '#events/testing/embedded-node.js';
+import { SAMPLES } from '#events/testing/samples.js';
+import { packageRoot } from '#runtime/process-info.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { drawEvents } from '../../../apps/projector/src/testing/random-log.js';
 import { DrawnLoad, type Part } from '../../support/drawn-load.js';
@@ -19,7 +24,7 @@ describe('berth replay, on a real log and a real Postgres', () => {
   let node: EmbeddedNode;
   let events: EventLog;
   const home = mkdtempSync(join(tmpdir(), 'berth-replay-'));
-  const running = new Set<ProjectorProcess | ReplayProcess>();
+  const processes = new Set<ProjectorProcess | ReplayProcess>();
   const opened: ViewsDb[] = [];
 
   beforeAll(async () => {
@@ -29,8 +34,8 @@ describe('berth replay, on a real log and a real Postgres', () => {
     await Promise.all(Array.from({ length: 6 }, () => fill(new DrawnLoad(3), 1000)));
   }, 120_000);
   afterEach(async () => {
-    await Promise.all([...running].map(async (process) => process.kill9()));
-    running.clear();
+    await Promise.all([...processes].map(async (process) => process.kill9()));
+    processes.clear();
     await Promise.all(opened.splice(0).map((db) => db.destroy()));
   });
   afterAll(async () => {
@@ -64,7 +69,7 @@ describe('berth replay, on a real log and a real Postgres', () => {
   };
   const replay = async (urls: { eventstoreUrl: string; databaseUrl: string }, ...args: string[]) => {
     const process = startReplay({ ...urls, home }, ...args);
-    running.add(process);
+    processes.add(process);
     return process.ended;
   };
   const schemas = async (db: ViewsDb): Promise<string[]> =>
@@ -140,10 +145,63 @@ describe('berth replay, on a real log and a real Postgres', () => {
     expect(await allRows(db)).toEqual(sound);
   }, 180_000);
 
+  it('swaps all at once: a reader has the old rows or the new ones, never none and never some of each', async () => {
+    const { urls, db } = await database();
+    await replay(urls);
+    // The live rows are made wrong in every view that is read, so that each says which fold it is of.
+    await sql`update views.calls set status = 599`.execute(db);
+    await sql`update views.residents set artifact = 'wrong'`.execute(db);
+    const look = sql<{ calls: number; oldCalls: number; residents: number; oldResidents: number }>`
+      select (select count(*)::int from views.calls) as calls,
+             (select count(*)::int from views.calls where status = 599) as "oldCalls",
+             (select count(*)::int from views.residents) as residents,
+             (select count(*)::int from views.residents where artifact = 'wrong') as "oldResidents"`;
+    const seen = async (on: ViewsDb) => {
+      const { calls, oldCalls, residents, oldResidents } = (await look.execute(on)).rows[0]!;
+      const kind =
+        oldCalls === 0 && oldResidents === 0
+          ? 'new'
+          : oldCalls === calls && oldResidents === residents
+            ? 'old'
+            : 'mixed';
+      return `${kind}: ${calls} calls, ${residents} residents`;
+    };
+    const before = await seen(db);
+    const reading = new AbortController();
+    const found: string[] = [];
+    const reader = (async () => {
+      const own = openTestViews(urls.databaseUrl);
+      opened.push(own);
+      while (!reading.signal.aborted) found.push(await seen(own));
+    })();
+    reader.catch(() => undefined);
+    // One that reads on, view by view, while the swap comes: the swap waits for it.
+    const within = await db.transaction().execute(async (trx) => {
+      await sql`select from views.calls limit 1`.execute(trx);
+      const running = startReplay(urls, '--json');
+      processes.add(running);
+      await until('the swap waits', async () => running.said().includes('"step":"swap"'), 120_000);
+      const waits = sql<{ waits: boolean }>`
+        select exists (select from pg_locks where not granted and mode = 'AccessExclusiveLock') as waits`;
+      await until('for this reader', async () => (await waits.execute(trx)).rows[0]?.waits, 60_000);
+      return { running, seen: await seen(trx) };
+    });
+    expect(within.seen).toBe(before);
+    expect(await within.running.ended).toMatchObject({ code: 0 });
+    const after = await seen(db);
+    reading.abort();
+    await reader;
+    expect(after).toBe(before.replace('old', 'new'));
+    expect(found.length).toBeGreaterThan(10);
+    expect(new Set(found)).toEqual(new Set([before, after]));
+    // Nothing goes back: once new, always new.
+    expect(found.lastIndexOf(before)).toBeLessThan(found.indexOf(after));
+  }, 180_000);
+
   it('loses and doubles nothing while the projector goes on and events come in; so does a verification', async () => {
     const { urls, db } = await database();
     const projector = startProjector(urls);
-    running.add(projector);
+    processes.add(projector);
     await projector.ready;
     await until('the views', async () => (await checkpoint(db, 'views')) > 0n);
     const writing = new AbortController();
@@ -175,8 +233,8 @@ describe('berth replay, on a real log and a real Postgres', () => {
     const before = await allRows(db);
     const killed = async () => {
       const process = startReplay(urls);
-      running.add(process);
-      await until('the middle', async () => (await checkpoint(db, 'views_next')) > 0n);
+      processes.add(process);
+      await until('the middle', async () => (await checkpoint(db, 'views_next')) > 0n, 120_000);
       process.kill9();
       await process.ended;
     };
@@ -184,7 +242,7 @@ describe('berth replay, on a real log and a real Postgres', () => {
     expect(await schemas(db)).toEqual(['views', 'views_next']);
     expect(await allRows(db)).toEqual(before);
     const projector = startProjector(urls);
-    running.add(projector);
+    processes.add(projector);
     await projector.ready;
     await until('the leftovers to be gone', async () => (await schemas(db)).join() === 'views');
     expect(await projector.stop()).toBe(0);
@@ -218,6 +276,43 @@ describe('berth replay, on a real log and a real Postgres', () => {
     expect(report.decisions).toBeGreaterThan(0);
     expect(report.facts.length).toBeGreaterThan(0);
   }, 120_000);
+
+  it('lists the line of a decision that used another figure than the log gives', async () => {
+    const { urls } = await database();
+    const ids = { modelKey: 'odd/one', decisionId: 'decision-of-another-figure', residentId: 'odd' };
+    const part = (stream: string, type: 'LoadMeasured' | 'PlacementDecided', over: object): Part => {
+      const data = { ...SAMPLES[type], ...over } as never;
+      return {
+        stream,
+        events: [{ id: randomUUID(), event: { type, data }, at: '2026-03-01T00:00:00.000Z' }],
+      };
+    };
+    await append(part('history-odd~odd/one', 'LoadMeasured', { residentId: 'odd', seconds: 4 }));
+    await append(part('worker-odd', 'PlacementDecided', { ...ids, predicted: { loadSeconds: 9 } }));
+    const { stdout } = await replay(urls, '--facts');
+    expect(stdout).toContain(
+      '2026-03-01T00:00:00.000Z odd/one, decision decision-of-another-figure: load-seconds seconds was 9, is 4',
+    );
+  }, 60_000);
+
+  it.skipIf(!existsSync('/usr/bin/script'))(
+    'shows a person at a terminal a bar with the rate and the time left',
+    async () => {
+      const { urls } = await database();
+      const command = `"${process.execPath}" "${join(packageRoot(), 'dist/apps/projector/src/replay/main.js')}"`;
+      const { stdout } = await promisify(execFile)('/usr/bin/script', ['-qefc', command, '/dev/null'], {
+        env: {
+          ...process.env,
+          TERM: 'xterm',
+          EVENTSTORE_URL: urls.eventstoreUrl,
+          DATABASE_URL: urls.databaseUrl,
+        },
+      });
+      expect(stdout).toMatch(/fold .* \d+% {2}[\d,]+ events {2}[\d,]+\/s {2}[\d.]+ s left/);
+      expect(stdout).toMatch(/folded anew from [\d,]+ events/);
+    },
+    60_000,
+  );
 
   it('says what is missing when a server is away', async () => {
     const { urls } = await database();

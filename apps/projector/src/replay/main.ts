@@ -8,7 +8,7 @@ import { openEventLog } from '#events/connect.js';
 import { isUnreachable, VIEWS_SCHEMA } from '#schema/connect.js';
 import { deriveFacts } from './facts.js';
 import { factsText } from './facts-text.js';
-import { progressBar, progressLines, progressObjects } from './progress.js';
+import { progressOf } from './progress.js';
 import { rebuild, type ReplayOptions } from './rebuild.js';
 import { differencePrinter } from './report.js';
 import { verify } from './verify.js';
@@ -33,17 +33,15 @@ async function run(): Promise<number> {
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => stopping.abort(new Error('It was stopped; the live views are as they were.')));
-  const bar = json
-    ? progressObjects(sayObject)
-    : process.stderr.isTTY
-      ? progressBar()
-      : progressLines((line) => void process.stderr.write(`${line}\n`));
+  const bar = progressOf({ json, stderr: process.stderr, say: sayObject, now: () => performance.now() });
   const begun = performance.now();
   const took = () => formatSeconds((performance.now() - begun) / 1000);
   try {
     if (values.facts) {
+      let stepped = false;
       const report = await deriveFacts(log, (events, position, end) => {
-        bar.step('fold', end);
+        if (!stepped) bar.step('fold', end);
+        stepped = true;
         bar.fold(events, position);
       });
       bar.end();

@@ -10,6 +10,23 @@ export interface ProgressLine {
   end(): void;
 }
 
+export interface ProgressOptions {
+  readonly json: boolean;
+  /** Where a person looks: a bar when it is a terminal, a line now and then when it is not. */
+  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  /** Where a program reads. */
+  readonly say: (line: ReplayLine) => void;
+  /** Milliseconds that only grow. */
+  readonly now: () => number;
+}
+
+export function progressOf({ json, stderr, say, now }: ProgressOptions): ProgressLine {
+  if (json) return progressObjects(say, now);
+  return stderr.isTTY === true
+    ? progressBar(stderr, now)
+    : progressLines((line) => void stderr.write(`${line}\n`), now);
+}
+
 const SAY_EVERY_MS = 2000;
 const OBJECT_EVERY_MS = 500;
 
@@ -22,7 +39,13 @@ function share(position: LogPosition, end: LogPosition): number {
 class Pace {
   events = 0;
   share = 0;
-  readonly #began = performance.now();
+  readonly #now: () => number;
+  readonly #began: number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#began = now();
+  }
 
   add(events: number, share_: number): void {
     this.events += events;
@@ -34,7 +57,7 @@ class Pace {
   }
 
   get seconds(): number {
-    return (performance.now() - this.#began) / 1000;
+    return (this.#now() - this.#began) / 1000;
   }
 
   /** By the share of the log's bytes that is behind. */
@@ -47,16 +70,16 @@ const left = (pace: Pace): string =>
   pace.leftSeconds === undefined ? '' : `${formatSeconds(pace.leftSeconds)} left`;
 
 /** A bar for a person at a terminal. */
-export function progressBar(): ProgressLine {
+function progressBar(stream: NodeJS.WritableStream, now: () => number): ProgressLine {
   const bar = new cliProgress.SingleBar({
     format: '{step} {bar} {percentage}%  {events} events  {rate}/s  {left}',
     hideCursor: true,
     clearOnComplete: true,
     stopOnComplete: false,
     barsize: 24,
-    stream: process.stderr,
+    stream,
   });
-  const pace = new Pace();
+  const pace = new Pace(now);
   let end: LogPosition | undefined;
   let step = '';
   const fields = () => ({
@@ -70,7 +93,7 @@ export function progressBar(): ProgressLine {
     step: (name, through) => {
       step = name;
       end = through;
-      bar.update(name === 'fold' ? 0 : 10_000, fields());
+      bar.update(name === 'fold' ? Math.round(pace.share * 10_000) : 10_000, fields());
     },
     fold: (events, position) => {
       pace.add(events, end ? share(position, end) : 0);
@@ -81,8 +104,8 @@ export function progressBar(): ProgressLine {
 }
 
 /** Plain lines for a pipe, now and then. */
-export function progressLines(say: (line: string) => void): ProgressLine {
-  return nowAndThen(SAY_EVERY_MS, say, (pace) =>
+function progressLines(say: (line: string) => void, now: () => number): ProgressLine {
+  return nowAndThen(now, SAY_EVERY_MS, say, (pace) =>
     say(
       `${(pace.share * 100).toFixed(1)} %, ${pace.events.toLocaleString('en')} events, ${pace.perSecond.toLocaleString('en')}/s, ${left(pace)}`,
     ),
@@ -90,7 +113,7 @@ export function progressLines(say: (line: string) => void): ProgressLine {
 }
 
 /** Objects for a program; one that shows them to a person wants them more often. */
-export function progressObjects(say: (line: ReplayLine) => void): ProgressLine {
+function progressObjects(say: (line: ReplayLine) => void, now: () => number): ProgressLine {
   const state = (pace: Pace): ReplayProgress => ({
     events: pace.events,
     share: pace.share,
@@ -98,6 +121,7 @@ export function progressObjects(say: (line: ReplayLine) => void): ProgressLine {
     ...(pace.leftSeconds === undefined ? {} : { leftSeconds: Math.round(pace.leftSeconds * 10) / 10 }),
   });
   return nowAndThen(
+    now,
     OBJECT_EVERY_MS,
     (step, pace) => say({ step, ...state(pace) }),
     (pace) => say({ progress: state(pace) }),
@@ -105,13 +129,14 @@ export function progressObjects(say: (line: ReplayLine) => void): ProgressLine {
 }
 
 function nowAndThen(
+  now: () => number,
   everyMs: number,
   onStep: (step: ReplayStep, pace: Pace) => void,
   onPace: (pace: Pace) => void,
 ): ProgressLine {
-  const pace = new Pace();
+  const pace = new Pace(now);
   let end: LogPosition | undefined;
-  let saidAt = performance.now();
+  let saidAt = now();
   return {
     step: (name, through) => {
       end = through;
@@ -119,8 +144,8 @@ function nowAndThen(
     },
     fold: (events, position) => {
       pace.add(events, end ? share(position, end) : 0);
-      if (performance.now() - saidAt < everyMs) return;
-      saidAt = performance.now();
+      if (now() - saidAt < everyMs) return;
+      saidAt = now();
       onPace(pace);
     },
     end: () => undefined,

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
 import type { EventLog } from '#events/event-log.js';
-import type { ViewsSession } from '#schema/connect.js';
 import { beginCheckpoint, type Checkpoint } from '../run/checkpoint.js';
 import { besideOf, clearBeside, makeBeside, makeIndexes, openReplaySession, takeTurn } from './beside.js';
 import { foldThrough } from './fold-through.js';
-import { endOf, isOfThisLog, liveCheckpoint } from './live-checkpoint.js';
+import { endOf } from './live-checkpoint.js';
+import { swap } from './swap.js';
 
 export interface ReplayOptions {
   readonly log: EventLog;
@@ -25,9 +25,6 @@ export interface Rebuilt {
   /** Events that no view could take. */
   readonly setAside: number;
 }
-
-/** How long the swap may wait for the transaction that the live projector has open. */
-const SWAP_WAIT_MS = 60_000;
 
 /**
  * Folds the whole log into fresh tables beside the live ones and makes them the live ones in one transaction.
@@ -75,7 +72,15 @@ export async function rebuild(options: ReplayOptions): Promise<Rebuilt> {
     // What came while the indexes were made: the lock below shall wait for little.
     folded = await fold(folded, await endOf(log));
     options.onStep('swap', end);
-    folded = await swap(options, session, folded, fold);
+    folded = await swap({
+      databaseUrl,
+      live,
+      log,
+      writing: session,
+      folded,
+      fold,
+      ...(signal ? { signal } : {}),
+    });
     await sql`drop schema if exists ${sql.id(besideOf(live).old)} cascade`.execute(session.db);
     return { events, position: folded.position ?? end, setAside };
   } catch (error) {
@@ -84,39 +89,5 @@ export async function rebuild(options: ReplayOptions): Promise<Rebuilt> {
     throw error;
   } finally {
     await session.close();
-  }
-}
-
-async function swap(
-  { databaseUrl, live, log }: ReplayOptions,
-  writing: ViewsSession,
-  folded: Checkpoint,
-  fold: (from: Checkpoint, through: LogPosition) => Promise<Checkpoint>,
-): Promise<Checkpoint> {
-  const { next, old } = besideOf(live);
-  // The commits of the fold must be on disk before the swap is: they come before it in one write-ahead log.
-  await sql`set synchronous_commit to on`.execute(writing.db);
-  const holding = await openReplaySession(databaseUrl);
-  try {
-    return await holding.db.transaction().execute(async (trx) => {
-      await sql.raw(`set local lock_timeout to ${SWAP_WAIT_MS}`).execute(trx);
-      await sql`select pg_advisory_xact_lock(hashtextextended(${`berth migrate ${live}`}, 0))`.execute(trx);
-      const { rows } = await sql<{ found: boolean }>`
-        select to_regclass(${`"${live}".checkpoints`}) is not null as found`.execute(trx);
-      if (rows[0]?.found === true)
-        await sql`lock table ${sql.id(live, 'checkpoints')} in access exclusive mode`.execute(trx);
-      const stands = await liveCheckpoint(trx, live);
-      let reached = folded;
-      if (stands?.position && isOfThisLog(stands, folded.logId, await endOf(log)))
-        reached = await fold(folded, stands.position);
-      const exists = await sql<{ found: boolean }>`
-        select exists (select from pg_namespace where nspname = ${live}) as found`.execute(trx);
-      if (exists.rows[0]?.found === true)
-        await sql`alter schema ${sql.id(live)} rename to ${sql.id(old)}`.execute(trx);
-      await sql`alter schema ${sql.id(next)} rename to ${sql.id(live)}`.execute(trx);
-      return reached;
-    });
-  } finally {
-    await holding.close();
   }
 }

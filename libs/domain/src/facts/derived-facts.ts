@@ -4,7 +4,7 @@ import { historyFold, type PairHistory } from '../history/history.js';
 import { median } from '../median.js';
 import { measuredLoad } from '../history/load-seconds.js';
 import { type ModelKey, modelKey, type WorkerId, workerId } from '../ids.js';
-import { classKey, placementClassOf } from '../placement-terms.js';
+import { classKey, type PlacementClass, placementClassOf } from '../placement-terms.js';
 import { deviceTotals, kvBytesPerToken, sizeErrors } from './rules.js';
 
 /** A figure that follows from the log by a rule. */
@@ -47,6 +47,20 @@ export const FACT_RULES = {
   'size-accuracy': 1,
 } as const;
 
+/** The rules by which decisions take figures from measurements. */
+export const RULES_OF_DECISIONS = {
+  'load-seconds': (history: PairHistory, plan: PlacementClass): number | undefined =>
+    measuredLoad(history, plan)?.seconds,
+  'memory-by-device': (
+    history: PairHistory,
+    plan: PlacementClass,
+  ): ReadonlyMap<string, number> | undefined => {
+    const own = history.measured.get(classKey(plan));
+    return own && deviceTotals(own.value.byDevice);
+  },
+} as const;
+export type RulesOfDecisions = typeof RULES_OF_DECISIONS;
+
 /** Figures are rounded in events and sums: what differs by less than a part in a million is the same. */
 const same = (one: number, other: number): boolean =>
   Math.abs(one - other) <= Math.max(Math.abs(one), Math.abs(other)) * 1e-6;
@@ -67,8 +81,13 @@ export class FactsDerivation {
   readonly #bandwidth = new Map<WorkerId, { readonly allGBps: number; readonly oneCoreGBps: number }>();
   readonly #measuredBy = new Map<string, string>();
   readonly #changed: ChangedFact[] = [];
+  readonly #rules: RulesOfDecisions;
   #decisions = 0;
   #compared = 0;
+
+  constructor(rules: RulesOfDecisions = RULES_OF_DECISIONS) {
+    this.#rules = rules;
+  }
 
   take(recorded: Recorded<BerthEvent>): void {
     const dash = recorded.stream.indexOf('-');
@@ -141,10 +160,14 @@ export class FactsDerivation {
       this.#changed.push({ decisionId, at: metadata.at, modelKey: key, rule, figure, used, derived });
     };
     const plan = placementClassOf(data.artifact, data.contract);
-    compare('load-seconds', 'seconds', data.predicted.loadSeconds, measuredLoad(history, plan)?.seconds);
-    const own = history.measured.get(classKey(plan));
-    if (!own) return;
-    const totals = deviceTotals(own.value.byDevice);
+    compare(
+      'load-seconds',
+      'seconds',
+      data.predicted.loadSeconds,
+      this.#rules['load-seconds'](history, plan),
+    );
+    const totals = this.#rules['memory-by-device'](history, plan);
+    if (!totals) return;
     for (const deviceId of new Set(data.need.map((term) => term.deviceId))) {
       const terms = data.need.filter((term) => term.deviceId === deviceId);
       // Only what the decision says it took from a measurement of this class.

@@ -3,7 +3,7 @@ import type { BerthEvent, HistoryEventData, Recorded } from '../events/index.js'
 import { RAM } from '../ids.js';
 import { placementClassOf } from '../placement-terms.js';
 import { aContract, aDecision, LogOf } from '../testing/given.js';
-import { FactsDerivation } from './derived-facts.js';
+import { FactsDerivation, RULES_OF_DECISIONS } from './derived-facts.js';
 
 const contract = aContract();
 const plan = placementClassOf('Q4', contract);
@@ -20,8 +20,9 @@ const measured = (seconds: number, over: Partial<HistoryEventData<'LoadMeasured'
     ...over,
   },
 });
-const derive = (...events: [string, BerthEvent][]) => {
-  const derivation = new FactsDerivation();
+const derive = (...events: [string, BerthEvent][]) => deriveUnder(RULES_OF_DECISIONS, ...events);
+const deriveUnder = (rules: typeof RULES_OF_DECISIONS, ...events: [string, BerthEvent][]) => {
+  const derivation = new FactsDerivation(rules);
   const logs = new Map<string, LogOf<BerthEvent>>();
   for (const [stream, event] of events) {
     const log = logs.get(stream) ?? new LogOf<BerthEvent>(stream);
@@ -65,6 +66,18 @@ describe('facts derived from the log', () => {
     expect(changed.map(({ rule, figure, used, derived }) => [rule, figure, used, derived])).toEqual([
       ['load-seconds', 'seconds', 2, 3],
       ['memory-by-device', 'ram', 9000, 9250],
+    ]);
+  });
+
+  it('name the decisions that used what a rule gave before it was altered', () => {
+    const log: [string, BerthEvent][] = [[history, measured(2)], [history, measured(4)], decided(3, 9250)];
+    expect(derive(...log).changed).toEqual([]);
+    const slowest: typeof RULES_OF_DECISIONS = {
+      ...RULES_OF_DECISIONS,
+      'load-seconds': ({ loadSeconds }) => Math.max(...[...loadSeconds.values()].flat()),
+    };
+    expect(deriveUnder(slowest, ...log).changed).toMatchObject([
+      { decisionId: 'd-d', rule: 'load-seconds', used: 3, derived: 4 },
     ]);
   });
 
