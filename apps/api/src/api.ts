@@ -29,6 +29,7 @@ import { registerApi, unregisterApi } from './fleet/api-registration.js';
 import { CallHistories } from './fleet/call-histories.js';
 import { Fleet } from './fleet/fleet.js';
 import { LostApis } from './fleet/lost-apis.js';
+import { LostWorkers } from './fleet/lost-workers.js';
 import { Engines } from './gateway/engines.js';
 import { createFront } from './gateway/front.js';
 import { Gateway, stopping } from './gateway/gateway.js';
@@ -80,6 +81,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const histories = new CallHistories(log, now);
   const activity = new Activity(now);
   const sessions = new AgentSessions({ apiId: id, log: logger, now });
+  const lostWorkers = new LostWorkers({ fleet, sessions, log, logger, now });
   const drains = new Drains(fleet, sessions, activity);
   const servings = new Servings(activity, fleet, sessions, () => upkeep.poke());
   const terms = new TermsByWorker(fleet.settings);
@@ -241,6 +243,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     await registerApi(log, { apiId: id, agentLine, version, now });
     if (stops()) return;
     lost.start();
+    lostWorkers.start();
     operator.start();
     upkeep.start();
   };
@@ -257,6 +260,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       server.closeAllConnections();
       await closed;
       await lost.stop();
+      lostWorkers.stop();
       await upkeep.stop();
       servings.close();
       verdicts.stop();

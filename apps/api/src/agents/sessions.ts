@@ -37,6 +37,7 @@ export interface SessionListener {
 
 interface Session {
   readonly workerId: WorkerId;
+  readonly bootId: string;
   readonly stream: AgentStream;
   heardAtMs: number;
 }
@@ -48,6 +49,7 @@ export class AgentSessions {
   readonly #now: () => number;
   readonly #sessions = new Map<WorkerId, Session>();
   readonly #lostAt = new Map<WorkerId, number>();
+  readonly #heardAt = new Map<WorkerId, number>();
   readonly #progress = new Map<ResidentId, LoadProgress>();
   readonly #readings = new Map<WorkerId, AgentReadings>();
   readonly #projections = new Map<string, { worker: WorkerId; settle: (outcome: Projected) => void }>();
@@ -97,6 +99,16 @@ export class AgentSessions {
   /** Since when an agent has been away, ms; from our own start when it was never here. */
   awaySinceMs(worker: WorkerId): number | undefined {
     return this.#sessions.has(worker) ? undefined : (this.#lostAt.get(worker) ?? this.#startedAtMs);
+  }
+
+  /** When something was last heard of an agent that is away, ms; undefined when it was never here. */
+  lastHeardMs(worker: WorkerId): number | undefined {
+    return this.#sessions.get(worker)?.heardAtMs ?? this.#heardAt.get(worker);
+  }
+
+  /** Boot of the machine whose agent is connected. */
+  bootIdOf(worker: WorkerId): string | undefined {
+    return this.#sessions.get(worker)?.bootId;
   }
 
   get connected(): readonly WorkerId[] {
@@ -167,7 +179,7 @@ export class AgentSessions {
       before.stream.end();
       this.#drop(before, 'the same worker dialled again');
     }
-    const session: Session = { workerId: id, stream, heardAtMs: this.#now() };
+    const session: Session = { workerId: id, bootId: hello.bootId, stream, heardAtMs: this.#now() };
     this.#sessions.set(id, session);
     this.#lostAt.delete(id);
     stream.send({ welcome: { apiId: this.#apiId } });
@@ -216,6 +228,7 @@ export class AgentSessions {
     this.#sessions.delete(session.workerId);
     this.#readings.delete(session.workerId);
     this.#lostAt.set(session.workerId, this.#now());
+    this.#heardAt.set(session.workerId, session.heardAtMs);
     for (const { worker, settle } of [...this.#projections.values()]) {
       if (worker === session.workerId) settle({ ok: false, reason: 'the agent left before it answered' });
     }
