@@ -90,7 +90,9 @@ export class LostWorkers {
       return lost && bootId !== undefined ? { type: 'WorkerReturned', data: { bootId } } : undefined;
     }
     if (lost || now() - awayAtMs < LOST_AFTER_MS || this.#toldAt.get(id) === awayAtMs) return undefined;
+    // One that writes is there, though its line is not: it may be starting, or busy.
     const seenAtMs = Math.max(sessions.lastHeardMs(id) ?? 0, this.#actedAt.get(id) ?? 0);
+    if (now() - seenAtMs < LOST_AFTER_MS) return undefined;
     return { type: 'WorkerLost', data: { lastSeenAt: new Date(seenAtMs).toISOString() } };
   }
 

@@ -96,6 +96,21 @@ describe('workers whose agent is not heard of', () => {
     expect(said(log).map(({ type }) => type)).toEqual(['WorkerLost', 'WorkerReturned', 'WorkerLost']);
   });
 
+  it('are not said to be lost while they write', async () => {
+    const log = await aLog();
+    const api = await anApi(log);
+    clock.ms += LOST_AFTER_MS;
+    await append(log, { type: 'ForeignUseChanged', data: SAMPLES.ForeignUseChanged });
+    await until(() => (api.fleet.worker(ID)?.foreign.size ?? 0) > 0);
+    api.lost.check();
+    clock.ms += LOST_AFTER_MS;
+    api.lost.check();
+    await api.isLost(true);
+    expect(said(log)).toEqual([
+      { type: 'WorkerLost', data: { lastSeenAt: new Date(BEGAN + LOST_AFTER_MS).toISOString() } },
+    ]);
+  });
+
   it('are said to be lost by one of several apis', async () => {
     const log = await aLog();
     const apis = [await anApi(log), await anApi(log), await anApi(log)];
