@@ -124,19 +124,34 @@ describe('admission on a real log, with room for one model', () => {
         ],
         'any',
       );
-    const pair = `${stand.agent.id}~chat-a`;
-    await set(pair, { pinned: true });
+    const pin = async (pinned: true | null) => {
+      const answer = await fetch(`${stand.url}/admin/settings/${stand.agent.id}~chat-a`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ values: { pinned } }),
+      });
+      expect(answer.status).toBe(200);
+    };
+    await pin(true);
     await set('fleet', { maxWaitSeconds: 2 });
     const refused = await eventually('the settings to hold', async () => {
       const answer = await chat('chat-b');
       return answer.status === 503 ? ((await answer.json()) as { error: { message: string } }) : undefined;
     });
     expect(refused.error.message).toMatch(/within 2 s: .*chat-a holds .* and is pinned/);
-    await set(pair, { pinned: null });
+    await pin(null);
     await set('fleet', { maxWaitSeconds: null });
     expect((await chat('chat-b')).status).toBe(200);
     const revisions = (await decisions('chat-b')).at(-1)?.basedOn.map(({ stream }) => stream);
     expect(revisions).toContain('settings-fleet');
+    // In the worker's stream as well, so that a decision made without it does not stand.
+    const pins: unknown[] = [];
+    for await (const { event } of stand.log.readForwards<WorkerEvent>(streams.worker(stand.agent.id)))
+      if (event.type === 'PinSet') pins.push([event.data.modelKey, event.data.pinned]);
+    expect(pins).toEqual([
+      ['chat-a', true],
+      ['chat-a', false],
+    ]);
   });
 
   it('tells a streaming caller how far its load is, and keeps the load when the caller leaves', async () => {

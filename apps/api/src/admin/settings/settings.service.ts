@@ -62,15 +62,47 @@ export class SettingsService {
       const state = this.#state(scope);
       if (revision !== undefined && revision !== state.revision) break;
       const [event] = changeSettings(state, values, by);
-      if (!event) return { scope, changed: [], revision: state.revision };
+      if (!event) {
+        // Asked again: a pin that did not reach the worker's stream is brought there now.
+        if ('pinned' in values) await this.#pin(scope, by);
+        return { scope, changed: [], revision: state.revision };
+      }
       const written = await this.#log.append(streams.settings(scope), event, expecting(state.revision));
       if (!written) continue;
       await this.#fleet.catchUpSettings(scope);
+      if ('pinned' in values) await this.#pin(scope, by);
       return { scope, changed: Object.keys(event.data.patch), ...written };
     }
     const now = this.#state(scope).revision;
     const message = `The settings of ${scope} stand at revision ${now}${revision === undefined ? '' : `, not ${revision}`}: somebody changed them. Read them again.`;
     throw new BerthFailure(berthError('conflict', message, { details: { revision: now } }));
+  }
+
+  /**
+   * Says a pair's pin in its worker's stream too, so that it is guarded as limits are: a decision that was made without
+   * it is not taken any more.
+   */
+  async #pin(scope: string, by: string): Promise<void> {
+    const [worker = '', ...rest] = scope.split('~');
+    const id = workerId(worker);
+    const key = modelKey(rest.join('~'));
+    for (let tries = 1; tries <= TRIES; tries += 1) {
+      await this.#fleet.catchUpWorker(id);
+      const state = this.#fleet.worker(id);
+      const pinned = this.#state(scope).values.get('pinned')?.value === true;
+      if (!state || state.pins.has(key) === pinned) return;
+      const event = { type: 'PinSet' as const, data: { modelKey: key, pinned, by } };
+      if (await this.#log.append(streams.worker(id), event, expecting(state.revision))) {
+        await this.#fleet.catchUpWorker(id);
+        return;
+      }
+    }
+    throw new BerthFailure(
+      berthError(
+        'conflict',
+        'The pin is set, and decisions are written for this worker just now. Set it again.',
+      ),
+    );
   }
 
   #state(scope: string): SettingsState {
