@@ -6,7 +6,7 @@ import { checkInvariants } from './invariants.js';
 
 /**
  * `berth log check [--at-rest]`: holds the log at EVENTSTORE_URL, or the embedded one of a Berth that runs, against the
- * invariants of the catalogue. Exit codes: 0 all hold, 1 one does not or the log is out of reach.
+ * invariants of the catalogue and its rules for every event. Exit codes: 0 all hold, 1 one does not or the log is out of reach.
  */
 async function run(): Promise<number> {
   const atRest = process.argv.slice(2).includes('--at-rest');
@@ -14,11 +14,12 @@ async function run(): Promise<number> {
   try {
     const violations = await checkInvariants(log, { atRest });
     for (const { invariant, stream, revision, message } of violations) {
-      process.stdout.write(`invariant ${invariant}, ${stream} at ${revision}: ${message}\n`);
+      const rule = invariant === 'form' ? 'form of events' : `invariant ${invariant}`;
+      process.stdout.write(`${rule}, ${stream} at ${revision}: ${message}\n`);
     }
     process.stdout.write(
       violations.length === 0
-        ? 'Every invariant holds.\n'
+        ? 'Every invariant holds. Every event has the form of its type.\n'
         : `${violations.length} violation${violations.length === 1 ? '' : 's'} of the invariants.\n`,
     );
     return violations.length === 0 ? 0 : 1;

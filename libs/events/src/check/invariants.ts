@@ -6,6 +6,7 @@ import { CallsEnd } from './calls-end.js';
 import { ChargesWithinLimits } from './charges-within-limits.js';
 import { DecisionsFirst } from './decisions-first.js';
 import { Drains } from './drains.js';
+import { EventForm } from './event-form.js';
 import { type FoldFor, FoldsAgree } from './folds-agree.js';
 import { ResidentLives } from './resident-lives.js';
 import type { Check, Report, Violation } from './violation.js';
@@ -16,6 +17,8 @@ export interface InvariantOptions {
   /** True when nothing was under way as the log was read: then everything that was begun must have ended. */
   readonly atRest: boolean;
   readonly folds?: FoldFor;
+  /** Whether each event is held to the rules of form too; it is, unless a test tells its story in short names. */
+  readonly form?: boolean;
 }
 
 /** Checks a log that is handed over in its order, event by event. */
@@ -37,6 +40,7 @@ export class InvariantChecker {
       new ChargesWithinLimits(report),
       new Drains(report),
       new CallsEnd(report),
+      ...(options.form === false ? [] : [new EventForm(report)]),
     ];
   }
 
@@ -71,7 +75,8 @@ export function checkEvents(
 }
 
 /**
- * Reads the whole log, up to where it is when it has been read, and checks the six invariants of the catalogue.
+ * Reads the whole log, up to where it is when it has been read, and checks the six invariants of the catalogue and the
+ * form of every event.
  * @throws when the log is out of reach.
  */
 export async function checkInvariants(

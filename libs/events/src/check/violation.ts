@@ -1,7 +1,10 @@
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 
-/** 1 lives of residents, 2 decisions before acts, 3 charges within limits, 4 drains, 5 calls, 6 folds. */
-export type InvariantNumber = 1 | 2 | 3 | 4 | 5 | 6;
+/**
+ * 1 lives of residents, 2 decisions before acts, 3 charges within limits, 4 drains, 5 calls, 6 folds; `form`: the rules
+ * that hold for every event by itself.
+ */
+export type InvariantNumber = 1 | 2 | 3 | 4 | 5 | 6 | 'form';
 
 export interface Violation {
   readonly invariant: InvariantNumber;
