@@ -73,6 +73,22 @@ describe('the documentation', () => {
     expect(missing).toEqual([]);
   });
 
+  it('is right that Berth writes every type of event', () => {
+    const writers = ['apps/api/src', 'apps/worker-agent/src', 'libs/domain/src', 'libs/events/src']
+      .flatMap((folder) =>
+        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+          .filter(
+            (name) => name.endsWith('.ts') && !/\.spec\.ts$|testing\/|live\/|check\/|^events\//.test(name),
+          )
+          .map((name) => read(join(folder, name))),
+      )
+      .join('\n');
+    const unwritten = eventShapes(join(root, 'libs/domain/src/events'))
+      .map(({ type }) => type)
+      .filter((type) => !new RegExp(`type: [^;{}\n]*'${type}'`).test(writers));
+    expect(unwritten).toEqual([]);
+  });
+
   it('names every error code with its status', () => {
     const page = read('docs/reference/http.md');
     const missing = Object.entries(ERROR_CODES)

@@ -7,6 +7,7 @@ import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
+import { expectInvariants } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
 import { waitFor } from '../support/wait.js';
 
@@ -40,6 +41,7 @@ describe('real clients against a real stack with real engines', () => {
   });
   afterAll(async () => {
     await stack.stop();
+    await expectInvariants(stack.home);
     removeFolder(stack.home);
   });
 

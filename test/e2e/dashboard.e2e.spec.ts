@@ -4,6 +4,7 @@ import { openSession, VIEWS_SCHEMA } from '#schema/connect.js';
 import { runningPostgres } from '../../apps/cli/src/up/postgres/running.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { browserPath, nameless, openBrowser, openPage, type Watched } from '../support/browser.js';
+import { expectInvariants } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
 import { waitFor } from '../support/wait.js';
 
@@ -56,6 +57,7 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
   afterAll(async () => {
     await browser.close();
     await stack.stop();
+    await expectInvariants(stack.home);
     removeFolder(stack.home);
   });
 

@@ -26,6 +26,7 @@ describe('berth up on an empty machine', () => {
   });
   afterAll(async () => {
     await stack.stop();
+    await expectInvariants(stack.home);
     removeFolder(stack.home);
   });
 
@@ -126,8 +127,12 @@ describe('berth up on an empty machine', () => {
     expect(explained.split('\n').every((line) => line.length <= 100)).toBe(true);
   });
 
-  it('checks and copies the log while it is in use', async () => {
-    expect(await berth('log', 'check')).toContain('Every invariant holds.');
+  it('proves its views, checks and copies the log while it is in use', async () => {
+    const proven = await berth('replay', '--verify');
+    expect(proven).toMatch(/^Every one of [\d,]+ rows is what [\d,]+ events give/m);
+    expect(await berth('log', 'check')).toContain(
+      'Every invariant holds. Every event has the form of its type.',
+    );
     expect(await berth('log', 'verify')).toContain('The log is sound');
     expect(await berth('log', 'backup', join(stack.home, 'copy'))).toContain('Copied the log');
   });

@@ -9,10 +9,11 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { packageRoot } from '#runtime/process-info.js';
+import { expectInvariants } from '../support/log.js';
 import { processesOf, removeFolder } from '../support/stack.js';
 import { shellBlocks } from '../support/tutorial.js';
 import { waitFor } from '../support/wait.js';
@@ -156,6 +157,9 @@ describe('npm start on a fresh clone', () => {
     expect(second.output()).toContain('nothing changed');
     expect(await follow(second, next + 1)).toBe(TUTORIAL.length);
     await second.stop();
+    // Wherever this system keeps the data of a user.
+    const node = execFileSync('find', [home, '-type', 'd', '-name', 'event-node']).toString().trim();
+    await expectInvariants(dirname(node));
     // Told, since the machine's speed decides it; held to a ratio.
     process.stdout.write(`first start ${firstSeconds.toFixed(1)} s, second ${secondSeconds.toFixed(1)} s\n`);
     expect(secondSeconds * 3).toBeLessThan(firstSeconds);

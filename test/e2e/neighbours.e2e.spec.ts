@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { packageRoot } from '#runtime/process-info.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
+import { expectInvariants } from '../support/log.js';
 import { waitFor } from '../support/wait.js';
 import { cleanEnv, processesOf, removeFolder, startStack, tempFolder, type Stack } from '../support/stack.js';
 
@@ -16,7 +17,11 @@ describe('several stacks, and what is in their way', () => {
   const stacks: Stack[] = [];
   const folders: string[] = [];
   afterEach(async () => {
-    await Promise.all(stacks.splice(0).map((s) => s.stop().then(() => removeFolder(s.home))));
+    for (const stack of stacks.splice(0)) {
+      await stack.stop();
+      await expectInvariants(stack.home);
+      removeFolder(stack.home);
+    }
     folders.splice(0).forEach(removeFolder);
   });
 
@@ -76,6 +81,7 @@ describe('several stacks, and what is in their way', () => {
     await stack.stop();
     await waitFor('every process of the home is gone', 10_000, () => processesOf(stack.home).length === 0);
     await reader.cancel().catch(() => undefined);
+    await expectInvariants(stack.home, false);
   });
 
   it('says so when the port is taken, names the flag, and leaves nothing behind', async () => {

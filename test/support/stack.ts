@@ -75,6 +75,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     if (ended !== undefined) throw new Error(`berth up ended with ${String(ended)}:\n${output}`);
     return /curl[^\n]*?(http:\/\/[\w.[\]:]+:\d+)/.exec(output)?.[1];
   }).catch((error: unknown) => {
+    // Nobody was given it to stop.
+    if (ended === undefined && child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
     throw new Error(`${String(error)}\n${output}\n${logsOf(home)}`);
   });
   return {

@@ -34,8 +34,6 @@ export const CURRENT_VERSIONS = {
   LoadRefusedByEngine: 1,
   ServingMeasured: 1,
   ContextProbed: 1,
-  StructureRead: 1,
-  FactsImported: 1,
   ModelFound: 1,
   ModelChanged: 1,
   ModelGone: 1,

@@ -58,8 +58,6 @@ const HISTORY_TYPES = [
   'LoadRefusedByEngine',
   'ServingMeasured',
   'ContextProbed',
-  'StructureRead',
-  'FactsImported',
 ] as const;
 const READINGS_TYPES = ['DevicesRead'] as const;
 const FLEET_TYPES = ['ApiStarted', 'ApiStopped', 'ApiLost'] as const;

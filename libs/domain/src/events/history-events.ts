@@ -67,12 +67,7 @@ export type HistoryEvent =
         readonly roomBytes: readonly { readonly deviceId: string; readonly bytes?: number }[];
         readonly limits: readonly { readonly deviceId: string; readonly bytes: number }[];
       }
-    >
-  | EventOf<
-      'StructureRead',
-      { readonly artifact: string; readonly source: string; readonly kvBytesPerToken?: number }
-    >
-  | EventOf<'FactsImported', { readonly fromWorker: string; readonly events: number }>;
+    >;
 
 export type HistoryEventType = HistoryEvent['type'];
 export type HistoryEventData<T extends HistoryEventType> = Extract<HistoryEvent, { type: T }>['data'];

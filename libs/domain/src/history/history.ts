@@ -130,9 +130,6 @@ function apply(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistor
       const last = [...(state.serving.get(key) ?? []), figures].slice(-KEPT);
       return { ...state, revision, serving: new Map(state.serving).set(key, last) };
     }
-    case 'StructureRead':
-    case 'FactsImported':
-      return { ...state, revision };
   }
 }
 

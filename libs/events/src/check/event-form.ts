@@ -7,6 +7,7 @@ const CATEGORY_OF: Readonly<Record<BerthEventType, Category>> = {
   CapacityMeasured: 'worker',
   LimitSet: 'worker',
   ForeignUseChanged: 'worker',
+  BusyCoresChanged: 'worker',
   WorkerLost: 'worker',
   WorkerReturned: 'worker',
   PlacementDecided: 'worker',
@@ -18,11 +19,13 @@ const CATEGORY_OF: Readonly<Record<BerthEventType, Category>> = {
   ResidentEvicted: 'worker',
   EvictionFailed: 'worker',
   LoadStarted: 'worker',
+  LoadRestarted: 'worker',
   ResidentReady: 'worker',
   LoadFailed: 'worker',
   ResidentCrashed: 'worker',
   ResidentAdopted: 'worker',
   ResidentFoundGone: 'worker',
+  ResidentRemeasured: 'worker',
   ContextGrown: 'worker',
   CoresRepinned: 'worker',
   CallStarted: 'calls',
@@ -80,7 +83,7 @@ const MEASURED = /(?:Seconds|Ms|PerToken|PerSecond|GBps|Percent|Celsius|Watts|Co
 const COUNTS = new Set(
   (
     'pid port count calls place position revision version slots threads status attempts events exitCode priority ' +
-    'cpu core node parameters prompt cached output reasoning allGBps oneCoreGBps value from to context min max ' +
+    'cpu cpus core node parameters prompt cached output reasoning allGBps oneCoreGBps byCoresGBps value from to context min max ' +
     'gpuLayers cpuMoeLayers microBatch consideredLeftOut cores blocksByDevice physicalCores keyLength valueLength ' +
     'kvHeads heads embeddingLength expertCount expertUsedCount kvLoraRank ropeDims convKernel innerSize groups stateSize'
   ).split(' '),

@@ -354,8 +354,6 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
     roomBytes: ramRoom,
     limits: [{ deviceId: RAM, bytes: 8_000_000_000 }],
   },
-  StructureRead: { artifact: 'Q4_K_M', source: 'props', kvBytesPerToken: 2048 },
-  FactsImported: { fromWorker: 'desk', events: 12 },
   ModelFound: found,
   ModelChanged: found,
   ModelGone: { modelKey: key, path: 'owner/model' },
