@@ -65,12 +65,12 @@ describe('renderDecision on a machine with cards', () => {
       [B, 600],
     ] as const;
     expect(text(two, blocks(100, 0), { ask: ask({ allowedRungs: ['gpu-only'] }) })).toMatchInlineSnapshot(`
-      "Load big/m into RAM and gpu-a and gpu-b.
+      "Load big/m into RAM, gpu-a and gpu-b.
       Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
       How
         artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
-          gpu-a, 4 blocks on gpu-b)
+          gpu-a, 4 blocks and the output on gpu-b)
         engine llama-server (build ls1), 4 threads, 1 slot of 8,192 tokens, KV cache f16
 
       What it takes
@@ -78,36 +78,37 @@ describe('renderDecision on a machine with cards', () => {
                KV cache              0 B  from the file header
                work buffers          0 B  estimated
                process itself          ?  unknown
-               together          4.0 MiB
+               together          4.0 MiB  without what is unknown
         gpu-a  weights         600.0 MiB  from the file header
                KV cache         24.0 MiB  from the file header
                work buffers      7.0 MiB  estimated
                process itself          ?  unknown
-               together        631.0 MiB
+               together        631.0 MiB  without what is unknown
         gpu-b  weights         404.0 MiB  from the file header
                KV cache         16.0 MiB  from the file header
                work buffers      7.0 MiB  estimated
                process itself          ?  unknown
-               together        427.0 MiB
+               together        427.0 MiB  without what is unknown
 
-      What there was
-        RAM    4.00 GiB free
-        gpu-a  500.0 MiB free
-        gpu-b  600.0 MiB free
+      What was free
+        RAM    4.00 GiB
+        gpu-a  500.0 MiB
+        gpu-b  600.0 MiB
 
       Who has to go
         old/one frees 300.0 MiB of gpu-a; expected loss 0.3 s
-        No other choice would cost less, what it frees beyond the need set against it.
+        The loss is what its next call would wait longer, weighed by how soon that is expected. No other
+          choice would cost less, when what is freed beyond the need counts in its favour.
 
       Expected
         load 2.7 s, prompt and output 2.6 s
 
       What was looked at
-        F16 gpu-only on gpu-b, 4,096 tokens, needs 1.01 GiB of 4.59 GiB free: refused, needs 1.01 GiB of
-          device gpu-b, and its size is 600.0 MiB
-        F16 gpu-only on gpu-a, 4,096 tokens, needs 1.01 GiB of 4.49 GiB free: refused, needs 1.01 GiB of
-          device gpu-a, and its size is 800.0 MiB
-        F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, needs 1.04 GiB of 5.07 GiB free, 5.3 s to the end:
+        F16 gpu-only on gpu-b, 4,096 tokens, takes 1.01 GiB in all: refused, needs 1.01 GiB of device
+          gpu-b, and its size is 600.0 MiB
+        F16 gpu-only on gpu-a, 4,096 tokens, takes 1.01 GiB in all: refused, needs 1.01 GiB of device
+          gpu-a, and its size is 800.0 MiB
+        F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, takes 1.04 GiB in all, answer expected after 5.3 s:
           chosen, fits after evicting old/one
         F16 moe: not offered, the settings or the call do not allow it
         F16 4bit: not offered, the settings or the call do not allow it
@@ -121,7 +122,7 @@ describe('renderDecision on a machine with cards', () => {
       Decided from
         worker-worker-1 up to event 7
         goal quality, eviction order loss, rules version 6
-        asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
+        asked: context as long as calls need, KV cache f16, 1 slot, only as gpu-only
       "
     `);
   });
@@ -156,49 +157,50 @@ describe('renderDecision on a machine with cards', () => {
     );
     expect(text(cards, blocks(100, 0), { ask: ask({ allowedRungs: ['gpu-only'] }), history }))
       .toMatchInlineSnapshot(`
-        "Load big/m into RAM and gpu-a and gpu-b.
+        "Load big/m into RAM, gpu-a and gpu-b.
         Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
         How
           artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
-            gpu-a, 4 blocks on gpu-b)
+            gpu-a, 4 blocks and the output on gpu-b)
           engine llama-server (build ls1), 4 threads, 1 slot of 8,192 tokens, KV cache f16
 
         What it takes
-          RAM    weights           4.0 MiB  measured at another setting, moved by the file header [event-42]
-                 KV cache              0 B  measured at another setting, moved by the file header [event-42]
-                 work buffers      1.0 MiB  measured at another setting, moved by the file header [event-42]
-                 process itself   60.0 MiB  measured at another setting, moved by the file header [event-42]
+          RAM    weights           4.0 MiB  measured at another setting, adapted by the header [event-42]
+                 KV cache              0 B  measured at another setting, adapted by the header [event-42]
+                 work buffers      1.0 MiB  measured at another setting, adapted by the header [event-42]
+                 process itself   60.0 MiB  measured at another setting, adapted by the header [event-42]
                  together         65.0 MiB
-          gpu-a  weights         601.0 MiB  measured at another setting, moved by the file header [event-42]
-                 KV cache         24.0 MiB  measured at another setting, moved by the file header [event-42]
-                 work buffers      9.0 MiB  measured at another setting, moved by the file header [event-42]
-                 process itself   41.0 MiB  measured at another setting, moved by the file header [event-42]
+          gpu-a  weights         601.0 MiB  measured at another setting, adapted by the header [event-42]
+                 KV cache         24.0 MiB  measured at another setting, adapted by the header [event-42]
+                 work buffers      9.0 MiB  measured at another setting, adapted by the header [event-42]
+                 process itself   41.0 MiB  measured at another setting, adapted by the header [event-42]
                  together        675.0 MiB
-          gpu-b  weights         405.0 MiB  measured at another setting, moved by the file header [event-42]
-                 KV cache         16.0 MiB  measured at another setting, moved by the file header [event-42]
-                 work buffers     10.0 MiB  measured at another setting, moved by the file header [event-42]
-                 process itself   38.0 MiB  measured at another setting, moved by the file header [event-42]
+          gpu-b  weights         405.0 MiB  measured at another setting, adapted by the header [event-42]
+                 KV cache         16.0 MiB  measured at another setting, adapted by the header [event-42]
+                 work buffers     10.0 MiB  measured at another setting, adapted by the header [event-42]
+                 process itself   38.0 MiB  measured at another setting, adapted by the header [event-42]
                  together        469.0 MiB
 
-        What there was
-          RAM    4.00 GiB free
-          gpu-a  500.0 MiB free
-          gpu-b  600.0 MiB free
+        What was free
+          RAM    4.00 GiB
+          gpu-a  500.0 MiB
+          gpu-b  600.0 MiB
 
         Who has to go
           old/one frees 300.0 MiB of gpu-a; expected loss 0.3 s
-          No other choice would cost less, what it frees beyond the need set against it.
+          The loss is what its next call would wait longer, weighed by how soon that is expected. No other
+            choice would cost less, when what is freed beyond the need counts in its favour.
 
         Expected
           load 7.5 s, prompt and output 2.6 s
 
         What was looked at
-          F16 gpu-only on gpu-b, 4,096 tokens, needs 1.11 GiB of 4.59 GiB free: refused, needs 1.05 GiB of
-            device gpu-b, and its size is 600.0 MiB
-          F16 gpu-only on gpu-a, 4,096 tokens, needs 1.11 GiB of 4.49 GiB free: refused, needs 1.05 GiB of
-            device gpu-a, and its size is 800.0 MiB
-          F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, needs 1.18 GiB of 5.07 GiB free, 10 s to the end:
+          F16 gpu-only on gpu-b, 4,096 tokens, takes 1.11 GiB in all: refused, needs 1.05 GiB of device
+            gpu-b, and its size is 600.0 MiB
+          F16 gpu-only on gpu-a, 4,096 tokens, takes 1.11 GiB in all: refused, needs 1.05 GiB of device
+            gpu-a, and its size is 800.0 MiB
+          F16 gpu-only on gpu-a and gpu-b, 8,192 tokens, takes 1.18 GiB in all, answer expected after 10 s:
             chosen, fits after evicting old/one
           F16 moe: not offered, the settings or the call do not allow it
           F16 4bit: not offered, the settings or the call do not allow it
@@ -212,17 +214,17 @@ describe('renderDecision on a machine with cards', () => {
         Decided from
           worker-worker-1 up to event 7
           goal quality, eviction order loss, rules version 6
-          asked: context as long as calls need, KV cache f16, 1 slot, placed gpu-only only
+          asked: context as long as calls need, KV cache f16, 1 slot, only as gpu-only
         "
       `);
     const same = ask({ allowedRungs: ['gpu-only'], context: 4096 });
     expect(text(cards, blocks(100, 0), { ask: same, history })).toMatchInlineSnapshot(`
-      "Load big/m into RAM and gpu-a and gpu-b.
+      "Load big/m into RAM, gpu-a and gpu-b.
       Decision decision-1, taken 2026-01-02T03:04:05.000Z for call call-to-big/m.
 
       How
         artifact F16, placed gpu-only: all of it on accelerators, 11 layers on accelerators (6 blocks on
-          gpu-a, 4 blocks on gpu-b)
+          gpu-a, 4 blocks and the output on gpu-b)
         engine llama-server (build ls1), 4 threads, 1 slot of 4,096 tokens, KV cache f16
 
       What it takes
@@ -242,24 +244,25 @@ describe('renderDecision on a machine with cards', () => {
                process itself   38.0 MiB  measured [event-42]
                together        461.0 MiB
 
-      What there was
-        RAM    4.00 GiB free
-        gpu-a  500.0 MiB free
-        gpu-b  600.0 MiB free
+      What was free
+        RAM    4.00 GiB
+        gpu-a  500.0 MiB
+        gpu-b  600.0 MiB
 
       Who has to go
         old/one frees 300.0 MiB of gpu-a; expected loss 0.3 s
-        No other choice would cost less, what it frees beyond the need set against it.
+        The loss is what its next call would wait longer, weighed by how soon that is expected. No other
+          choice would cost less, when what is freed beyond the need counts in its favour.
 
       Expected
         load 7.5 s, prompt and output 2.6 s
 
       What was looked at
-        F16 gpu-only on gpu-b, 4,096 tokens, needs 1.11 GiB of 4.59 GiB free: refused, needs 1.05 GiB of
-          device gpu-b, and its size is 600.0 MiB
-        F16 gpu-only on gpu-a, 4,096 tokens, needs 1.11 GiB of 4.49 GiB free: refused, needs 1.05 GiB of
-          device gpu-a, and its size is 800.0 MiB
-        F16 gpu-only on gpu-a and gpu-b, 4,096 tokens, needs 1.16 GiB of 5.07 GiB free, 10 s to the end:
+        F16 gpu-only on gpu-b, 4,096 tokens, takes 1.11 GiB in all: refused, needs 1.05 GiB of device
+          gpu-b, and its size is 600.0 MiB
+        F16 gpu-only on gpu-a, 4,096 tokens, takes 1.11 GiB in all: refused, needs 1.05 GiB of device
+          gpu-a, and its size is 800.0 MiB
+        F16 gpu-only on gpu-a and gpu-b, 4,096 tokens, takes 1.16 GiB in all, answer expected after 10 s:
           chosen, fits after evicting old/one
         F16 moe: not offered, the settings or the call do not allow it
         F16 4bit: not offered, the settings or the call do not allow it
@@ -273,7 +276,7 @@ describe('renderDecision on a machine with cards', () => {
       Decided from
         worker-worker-1 up to event 7
         goal quality, eviction order loss, rules version 6
-        asked: context 4,096 tokens, KV cache f16, 1 slot, placed gpu-only only
+        asked: context 4,096 tokens, KV cache f16, 1 slot, only as gpu-only
       "
     `);
   });
@@ -294,16 +297,16 @@ describe('renderDecision on a machine with cards', () => {
                  KV cache              0 B  from the file header
                  work buffers          0 B  estimated
                  process itself          ?  unknown
-                 together         1.37 GiB
+                 together         1.37 GiB  without what is unknown
           gpu-a  weights         804.0 MiB  from the file header
                  KV cache         40.0 MiB  from the file header
                  work buffers      7.0 MiB  estimated
                  process itself          ?  unknown
-                 together        851.0 MiB
+                 together        851.0 MiB  without what is unknown
 
-        What there was
-          RAM    4.00 GiB free
-          gpu-a  1000.0 MiB free
+        What was free
+          RAM    4.00 GiB
+          gpu-a  1000.0 MiB
 
         Who has to go
           nobody
@@ -313,7 +316,7 @@ describe('renderDecision on a machine with cards', () => {
 
         What was looked at
           F16 gpu-only: not offered, the settings or the call do not allow it
-          F16 moe on gpu-a, 8,192 tokens, needs 2.20 GiB of 4.98 GiB free, 8.7 s to the end: chosen, fits
+          F16 moe on gpu-a, 8,192 tokens, takes 2.20 GiB in all, answer expected after 8.7 s: chosen, fits
           F16 4bit: not offered, the settings or the call do not allow it
           F16 ram-only: not offered, the settings or the call do not allow it
           F16 max-ram: not offered, the settings or the call do not allow it
@@ -325,7 +328,7 @@ describe('renderDecision on a machine with cards', () => {
         Decided from
           worker-worker-1 up to event 7
           goal quality, eviction order loss, rules version 6
-          asked: context as long as calls need, KV cache f16, 1 slot, placed moe only
+          asked: context as long as calls need, KV cache f16, 1 slot, only as moe
         "
       `);
   });
@@ -345,16 +348,16 @@ describe('renderDecision on a machine with cards', () => {
                  KV cache         24.0 MiB  from the file header
                  work buffers      7.0 MiB  estimated
                  process itself          ?  unknown
-                 together        635.0 MiB
+                 together        635.0 MiB  without what is unknown
           gpu-a  weights         404.0 MiB  from the file header
                  KV cache         16.0 MiB  from the file header
                  work buffers      7.0 MiB  estimated
                  process itself          ?  unknown
-                 together        427.0 MiB
+                 together        427.0 MiB  without what is unknown
 
-        What there was
-          RAM    700.0 MiB free
-          gpu-a  600.0 MiB free
+        What was free
+          RAM    700.0 MiB
+          gpu-a  600.0 MiB
 
         Who has to go
           nobody
@@ -367,7 +370,8 @@ describe('renderDecision on a machine with cards', () => {
           F16 moe: not offered, the settings or the call do not allow it
           F16 4bit: not offered, the settings or the call do not allow it
           F16 ram-only: not offered, the settings or the call do not allow it
-          F16 max-ram on gpu-a, 8,192 tokens, needs 1.04 GiB of 1.27 GiB free, 10 s to the end: chosen, fits
+          F16 max-ram on gpu-a, 8,192 tokens, takes 1.04 GiB in all, answer expected after 10 s: chosen,
+            fits
           F16 max-gpu: not offered, the settings or the call do not allow it
 
         The queue
@@ -376,7 +380,7 @@ describe('renderDecision on a machine with cards', () => {
         Decided from
           worker-worker-1 up to event 7
           goal quality, eviction order loss, rules version 6
-          asked: context as long as calls need, KV cache f16, 1 slot, placed max-ram only
+          asked: context as long as calls need, KV cache f16, 1 slot, only as max-ram
         "
       `);
   });

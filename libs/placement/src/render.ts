@@ -32,7 +32,7 @@ export const TERM_WORDS: Readonly<Record<NeedTermName, string>> = {
 
 export const BASIS_WORDS: Readonly<Record<Basis, string>> = {
   measured: 'measured',
-  'measured+header': 'measured at another setting, moved by the file header',
+  'measured+header': 'measured at another setting, adapted by the header',
   projected: 'projected by the engine without loading',
   header: 'from the file header',
   estimated: 'estimated',
@@ -52,7 +52,11 @@ function decidedLines(data: PlacementDecidedData): readonly string[] {
   const threads = `${contract.threads} ${contract.threads === 1 ? 'thread' : 'threads'}`;
   const slots = `${contract.slots} ${contract.slots === 1 ? 'slot' : 'slots'} of ${count(contract.contextTokens)} tokens`;
   const split = contract.blocksByDevice
-    ?.map((blocks, i) => `${blocks} blocks on ${deviceWord(contract.devices[i] ?? RAM)}`)
+    ?.map((blocks, i, all) => {
+      // The output goes with the last blocks, and counts as a layer.
+      const output = i === all.length - 1 && contract.gpuLayers > sumOfAll(all) ? ' and the output' : '';
+      return `${blocks} blocks${output} on ${deviceWord(contract.devices[i] ?? RAM)}`;
+    })
     .join(', ');
   const layers =
     contract.gpuLayers > 0
@@ -60,7 +64,7 @@ function decidedLines(data: PlacementDecidedData): readonly string[] {
       : '';
   const experts = contract.cpuMoeLayers > 0 ? `, experts of ${contract.cpuMoeLayers} layers in RAM` : '';
   return [
-    ...wrap(`Load ${data.modelKey} into ${place.join(' and ')}.`, '  ', ''),
+    ...wrap(`Load ${data.modelKey} into ${listed(place)}.`, '  ', ''),
     ...wrap(`Decision ${data.decisionId}, taken ${data.now} ${causeWords(data)}.`, '  ', ''),
     '',
     'How',
@@ -110,6 +114,12 @@ function refusedLines(data: PlacementRefusedData): readonly string[] {
 const causeWords = ({ cause }: Pick<Working, 'cause'>): string =>
   cause.kind === 'call' ? `for call ${cause.callId}` : `for ${cause.kind}`;
 
+const sumOfAll = (numbers: readonly number[]): number => numbers.reduce((sum, n) => sum + n, 0);
+
+/** `a`, `a and b`, `a, b and c`. */
+const listed = (words: readonly string[]): string =>
+  words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1) ?? ''}`;
+
 const deviceWord = (deviceId: DeviceId): string => (deviceId === RAM ? 'RAM' : deviceId);
 
 /** What a plan takes, term by term, with the basis of each figure and the event that it came from. */
@@ -131,7 +141,8 @@ function needLines(need: readonly NeedTerm[]): readonly string[] {
       ]);
       first = false;
     }
-    rows.push(['', 'together', formatBytes(total), '']);
+    const unknown = need.some((n) => n.deviceId === deviceId && n.bytes === undefined);
+    rows.push(['', 'together', formatBytes(total), unknown ? 'without what is unknown' : '']);
   }
   return ['What it takes', ...columns(rows, new Set([2])).flatMap(fold), ''];
 }
@@ -145,10 +156,12 @@ const fold = (line: string): readonly string[] =>
 function roomLines(data: Working): readonly string[] {
   const rows = data.room.map(({ deviceId, bytes }) => [
     `  ${deviceWord(deviceId)}`,
-    bytes === undefined ? 'unknown: nothing is admitted without a reading' : `${formatBytes(bytes)} free`,
+    bytes === undefined ? 'unknown: nothing is admitted without a reading' : formatBytes(bytes),
   ]);
-  return ['What there was', ...columns(rows, new Set()), ''];
+  return ['What was free', ...columns(rows, new Set()), ''];
 }
+
+const LOSS = 'The loss is what its next call would wait longer, weighed by how soon that is expected.';
 
 function victimLines(data: PlacementDecidedData): readonly string[] {
   if (data.victims.length === 0) return ['Who has to go', '  nobody', ''];
@@ -166,9 +179,9 @@ function victimLines(data: PlacementDecidedData): readonly string[] {
   });
   const others = data.victims.some((v) => v.modelKey !== data.modelKey);
   const how = data.exact
-    ? 'No other choice would cost less, what it frees beyond the need set against it.'
+    ? 'No other choice would cost less, when what is freed beyond the need counts in its favour.'
     : `Chosen in the order "${data.policy.order}", without trying every combination.`;
-  return ['Who has to go', ...lines, ...(others ? wrap(how, '    ', '  ') : []), ''];
+  return ['Who has to go', ...lines, ...(others ? wrap(`${LOSS} ${how}`, '    ', '  ') : []), ''];
 }
 
 function workingLines(data: Working): readonly string[] {
@@ -197,7 +210,7 @@ function askWords({ ask }: Working): string {
         ? `${count(ask.context)} tokens`
         : 'as long as calls need';
   const only = ask.artifact === undefined ? '' : `, artifact ${ask.artifact} only`;
-  const rungs = ask.allowedRungs ? `, placed ${ask.allowedRungs.join(' or ')} only` : '';
+  const rungs = ask.allowedRungs ? `, only as ${ask.allowedRungs.join(' or ')}` : '';
   return `asked: context ${context}, KV cache ${ask.kvType}, ${ask.slots} ${ask.slots === 1 ? 'slot' : 'slots'}${only}${rungs}`;
 }
 
@@ -216,10 +229,13 @@ const OUTCOME_WORDS: Readonly<Record<Considered['outcome'], string>> = {
 
 function consideredLine(c: Considered): readonly string[] {
   const tokens = c.contextTokens === undefined ? '' : `, ${count(c.contextTokens)} tokens`;
-  const cards = c.devices ? ` on ${c.devices.join(' and ')}` : '';
-  const needs = c.needBytes === undefined ? '' : `, needs ${formatBytes(c.needBytes)}`;
-  const free = c.roomBytes === undefined ? '' : ` of ${formatBytes(c.roomBytes)} free`;
-  const seconds = c.predictedSeconds === undefined ? '' : `, ${formatSeconds(c.predictedSeconds)} to the end`;
+  const cards = c.devices ? ` on ${listed(c.devices)}` : '';
+  // Over several memories a sum of what is free says nothing: what one of them lacks is in the reason.
+  const all = c.devices ? ' in all' : '';
+  const needs = c.needBytes === undefined ? '' : `, takes ${formatBytes(c.needBytes)}${all}`;
+  const free = c.roomBytes === undefined || c.devices ? '' : `, ${formatBytes(c.roomBytes)} are free`;
+  const seconds =
+    c.predictedSeconds === undefined ? '' : `, answer expected after ${formatSeconds(c.predictedSeconds)}`;
   return wrap(
     `${c.artifact} ${c.rung}${cards}${tokens}${needs}${free}${seconds}: ${OUTCOME_WORDS[c.outcome]}, ${c.reason}`,
     '    ',

@@ -40,12 +40,13 @@ describe('renderDecision', () => {
                process itself    4.0 MiB  measured [019aa2f4-7e1b-7c33-9d52-0f4b6ad5e001]
                together        100.0 MiB
 
-        What there was
-          RAM  99.0 MiB free
+        What was free
+          RAM  99.0 MiB
 
         Who has to go
           tiny/a frees 100.0 MiB of RAM; expected loss 0.2 s
-          No other choice would cost less, what it frees beyond the need set against it.
+          The loss is what its next call would wait longer, weighed by how soon that is expected. No other
+            choice would cost less, when what is freed beyond the need counts in its favour.
 
         Expected
           load 2.0 s, output time unknown (no call was measured yet)
@@ -54,7 +55,7 @@ describe('renderDecision', () => {
           F16 gpu-only: not offered, the worker has no accelerator
           F16 moe: not offered, the worker has no accelerator
           F16 4bit: not offered, the worker has no accelerator
-          F16 ram-only, 8,192 tokens, needs 100.0 MiB of 99.0 MiB free: chosen, fits after evicting tiny/a
+          F16 ram-only, 8,192 tokens, takes 100.0 MiB, 99.0 MiB are free: chosen, fits after evicting tiny/a
           F16 max-ram: not offered, the worker has no accelerator
           F16 max-gpu: not offered, the worker has no accelerator
 
@@ -80,14 +81,14 @@ describe('renderDecision', () => {
           limit set at start is 60.0 MiB. Raise the limit, or choose a smaller artifact, context or KV
           type.
 
-      What there was
-        RAM  60.0 MiB free
+      What was free
+        RAM  60.0 MiB
 
       What was looked at
         F16 gpu-only: not offered, the worker has no accelerator
         F16 moe: not offered, the worker has no accelerator
         F16 4bit: not offered, the worker has no accelerator
-        F16 ram-only, 4,096 tokens, needs 84.0 MiB of 60.0 MiB free: refused, needs 84.0 MiB of RAM, and
+        F16 ram-only, 4,096 tokens, takes 84.0 MiB, 60.0 MiB are free: refused, needs 84.0 MiB of RAM, and
           its limit set at start is 60.0 MiB
         F16 max-ram: not offered, the worker has no accelerator
         F16 max-gpu: not offered, the worker has no accelerator
@@ -123,15 +124,15 @@ describe('renderDecision', () => {
         tiny/b (F16, ram-only) needs 100.0 MiB of RAM, has 50.0 MiB free of 150.0 MiB; tiny/a holds 100.0
           MiB and has 2 calls on it; expected in 12 s
 
-      What there was
-        RAM  50.0 MiB free
+      What was free
+        RAM  50.0 MiB
 
       What was looked at
         F16 gpu-only: not offered, the worker has no accelerator
         F16 moe: not offered, the worker has no accelerator
         F16 4bit: not offered, the worker has no accelerator
-        F16 ram-only, 8,192 tokens, needs 100.0 MiB of 50.0 MiB free: refused, needs 100.0 MiB of RAM, has
-          50.0 MiB free of 150.0 MiB; tiny/a holds 100.0 MiB and has 2 calls on it; expected in 12 s
+        F16 ram-only, 8,192 tokens, takes 100.0 MiB, 50.0 MiB are free: refused, needs 100.0 MiB of RAM,
+          has 50.0 MiB free of 150.0 MiB; tiny/a holds 100.0 MiB and has 2 calls on it; expected in 12 s
         F16 max-ram: not offered, the worker has no accelerator
         F16 max-gpu: not offered, the worker has no accelerator
 
