@@ -184,13 +184,19 @@ describe('admission on a real log, with room for one model', () => {
       messages: [{ role: 'user', content: 'hi' }],
     };
     socket.send(post('/v1/messages', JSON.stringify(body)));
+    const ollama = new RawSocket(stand.port);
+    ollama.send(post('/api/chat', JSON.stringify(body)));
     const heard = await socket.hears('event: ping\ndata: {"type":"ping"}\n\n');
     expect(heard).toMatch(/^HTTP\/1\.1 200 OK/);
     expect(heard).not.toContain('message_start');
+    // Ollama's lines have no comments: nothing is said until there is something to say.
+    expect(ollama.heard).toBe('');
     open();
     const all = await socket.hears('event: message_stop');
     expect(all).not.toMatch(/^:/m);
     socket.socket.destroy();
+    expect(await ollama.hears('"done":true')).toMatch(/^HTTP\/1\.1 200 [^]*application\/x-ndjson/);
+    ollama.socket.destroy();
   });
 
   it('says at the deadline what it waited for', async () => {

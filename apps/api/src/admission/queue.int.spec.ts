@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PlacementDecidedData } from '#domain/events/worker-events.js';
 import { streams } from '#events/streams.js';
 import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
-import { eventually, gate, type Stand, startStand } from '../testing/stand.js';
+import { eventually, gate, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
 
 const CHAT = '/v1/chat/completions';
 
@@ -25,7 +25,7 @@ describe('the queue, with room for every model and one slot for each', () => {
   beforeAll(async () => {
     engine = await new ScriptedEngine().start();
     stand = await startStand({
-      models: ['chat-a', 'chat-b', 'chat-c'],
+      models: ['chat-a', 'chat-b', 'chat-c', 'chat-d'],
       portOf: () => engine.port,
       slots: 1,
       whileLoading: (data) => loading(data),
@@ -172,6 +172,72 @@ describe('the queue, with room for every model and one slot for each', () => {
     await set(null);
     open();
     expect([(await first).status, (await second).status]).toEqual([200, 200]);
+  });
+
+  it('lets a caller that leaves out of the queue at once', async () => {
+    const open = holdA();
+    const first = chat('chat-a');
+    await eventually('the call at the engine', () => engine.requests[0]);
+    const socket = new RawSocket(stand.port);
+    socket.send(post(CHAT, JSON.stringify({ model: 'chat-a', messages: [] })));
+    const [waiting] = await queued('the other', 1);
+    socket.socket.destroy();
+    await eventually('an empty queue', async () => ((await queue()).length === 0 ? true : undefined));
+    expect(await stand.finished('chat-a', waiting!.callId)).toMatchObject({
+      outcome: 'abandoned',
+      status: 499,
+    });
+    expect(engine.requests).toHaveLength(1);
+    open();
+    expect((await first).status).toBe(200);
+  });
+
+  it('ends streams whose load fails with the error of their protocol, and refuses what has no head yet', async () => {
+    const { open, opened } = gate();
+    loading = async ({ residentId }) => {
+      await opened;
+      const data = {
+        residentId,
+        class: 'exited',
+        message: 'it exited with 1',
+        logTail: '',
+        seconds: 0.1,
+      } as const;
+      await stand.agent.fact({ type: 'LoadFailed', data });
+      await new Promise(() => undefined);
+    };
+    const asked = {
+      model: 'chat-d',
+      stream: true,
+      max_tokens: 5,
+      messages: [{ role: 'user', content: 'hi' }],
+    };
+    const ask = (path: string, body: object) => {
+      const socket = new RawSocket(stand.port);
+      socket.send(post(path, JSON.stringify(body)));
+      return socket;
+    };
+    const { messages: _, ...others } = asked;
+    const sockets = {
+      chat: ask(CHAT, asked),
+      messages: ask('/v1/messages', asked),
+      responses: ask('/v1/responses', { ...others, input: 'hi' }),
+      ollama: ask('/api/chat', asked),
+    };
+    await sockets.chat.hears(': loading chat-d');
+    await sockets.responses.hears(': loading chat-d');
+    await sockets.messages.hears('event: ping');
+    // Its stream has no comments: it is held like a call that is not streamed.
+    expect(sockets.ollama.heard).toBe('');
+    open();
+    const heard = await sockets.chat.ends();
+    expect(heard).toMatch(/data: \{"error":\{[^\n]*"code":"model_load_failed"/);
+    expect(heard).not.toContain('[DONE]');
+    expect(heard.endsWith('0\r\n\r\n')).toBe(false);
+    expect(await sockets.messages.ends()).toMatch(/event: error\ndata: \{"type":"error"/);
+    expect(await sockets.responses.ends()).toContain('event: response.failed');
+    expect(await sockets.ollama.hears('"error"')).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: \d+/i);
+    sockets.ollama.socket.destroy();
   });
 
   it('answers from memory while a load that failed is not tried again', async () => {

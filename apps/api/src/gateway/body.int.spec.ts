@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually, RawSocket } from '../testing/stand.js';
 import { Alarms } from './alarms.js';
 import { receiveBody } from './body.js';
+import { createFront } from './front.js';
 
 /** Bodies of every way of coming, one after another over buffers that are used again. */
 it('is the bytes that came, however long and however told, though its buffer held another before', async () => {
@@ -88,5 +89,36 @@ describe('a body that comes slowly', () => {
     await eventually('the request', () => (begun === 1 ? true : undefined));
     socket.socket.destroy();
     expect(await eventually('the end of the wait', () => read[0])).toBe('left');
+  });
+});
+
+describe('a caller that is slow to ask', () => {
+  let server: Server;
+  let socket: RawSocket;
+
+  beforeEach(async () => {
+    const gateway = {
+      // Longer than everything that a caller is allowed for asking.
+      handle: (_: unknown, res: ServerResponse) => void setTimeout(() => res.end('at last'), 700),
+    };
+    const limits = { headersMs: 150, requestMs: 300, lookEveryMs: 20 };
+    server = createFront(gateway, (_, res) => res.end(), limits);
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    socket = new RawSocket((server.address() as AddressInfo).port);
+  });
+  afterEach(async () => {
+    socket.socket.destroy();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('has its connection closed when its head does not end', async () => {
+    socket.send('POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n');
+    expect(await socket.ends()).toMatch(/^HTTP\/1\.1 408/);
+  });
+
+  it('is answered however long the answer takes, once it has asked', async () => {
+    socket.send('GET /v1/models HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    expect(await socket.hears('at last')).toMatch(/^HTTP\/1\.1 200/);
   });
 });

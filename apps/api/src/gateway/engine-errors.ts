@@ -60,6 +60,8 @@ export function mapEngineError(status: number, answer: Buffer, body: Buffer): Be
   if (status === 401 || status === 403) {
     return berthError('engine_failed', `The engine did not accept Berth's key: ${words}`);
   }
+  // Engines with a queue of their own say so: asking again helps, and nothing is wrong with the request.
+  if (status === 429) return berthError('queue_full', `The engine takes no more calls now: ${words}`);
   if (status < 500) return berthError('invalid_request', words, param);
   const malformed = whatIsMalformed(body);
   if (malformed !== undefined)

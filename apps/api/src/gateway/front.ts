@@ -3,6 +3,13 @@ import { newId } from '#runtime/ids.js';
 import { isDataPlane, routeOf } from './endpoints.js';
 import type { Gateway } from './gateway.js';
 
+/** How long a caller may take to ask; what it is answered has no limit of time, since a cold load has none. */
+export interface FrontLimits {
+  readonly headersMs: number;
+  readonly requestMs: number;
+  readonly lookEveryMs: number;
+}
+
 /** Above what load balancers and clients keep idle connections for. */
 const KEEP_ALIVE_MS = 75_000;
 const HEADERS_MS = 60_000;
@@ -11,11 +18,17 @@ const REQUEST_MS = 900_000;
 /** How often both are looked at. */
 const LOOK_EVERY_MS = 5000;
 
+const LIMITS: FrontLimits = { headersMs: HEADERS_MS, requestMs: REQUEST_MS, lookEveryMs: LOOK_EVERY_MS };
+
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** One port: the data plane takes its requests before the framework does; everything else goes on to it. */
-export function createFront(gateway: Gateway, framework: Handler): Server {
-  const options = { connectionsCheckingInterval: LOOK_EVERY_MS };
+export function createFront(
+  gateway: Pick<Gateway, 'handle'>,
+  framework: Handler,
+  limits: FrontLimits = LIMITS,
+): Server {
+  const options = { connectionsCheckingInterval: limits.lookEveryMs };
   const server = createServer(options, (req, res) => {
     if (isDataPlane(routeOf(req.url ?? '/'))) gateway.handle(req, res);
     else {
@@ -24,7 +37,7 @@ export function createFront(gateway: Gateway, framework: Handler): Server {
     }
   });
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  server.headersTimeout = HEADERS_MS;
-  server.requestTimeout = REQUEST_MS;
+  server.headersTimeout = limits.headersMs;
+  server.requestTimeout = limits.requestMs;
   return server;
 }

@@ -63,6 +63,7 @@ export class Relay implements UpstreamHandler {
   #controller: UpstreamController | undefined;
   #over = false;
   #said = false;
+  #stalled = false;
 
   constructor(options: RelayOptions) {
     this.#o = options;
@@ -187,15 +188,29 @@ export class Relay implements UpstreamHandler {
       this.#writeHead();
       this.#o.onFirstByte();
     }
-    if (client.write(out)) return;
+    if (!client.write(out)) this.#stall(controller);
+  }
+
+  /** A caller that takes nothing any more must not hold the engine's slot for ever. */
+  #stall(controller: UpstreamController): void {
+    if (this.#stalled) return;
+    this.#stalled = true;
     controller.pause();
-    // A caller that takes nothing any more must not hold the engine's slot for ever.
-    const timer = setTimeout(() => client.res.destroy(), CALLER_STALLED_MS);
-    client.res.once('close', () => clearTimeout(timer));
-    client.res.once('drain', () => {
+    const { res } = this.#o.client;
+    const timer = setTimeout(() => res.destroy(), CALLER_STALLED_MS);
+    const over = () => {
       clearTimeout(timer);
+      this.#stalled = false;
+      // A long answer to a slow caller stalls thousands of times: nothing of one may stay.
+      res.off('close', over);
+      res.off('drain', drained);
+    };
+    const drained = () => {
+      over();
       controller.resume();
-    });
+    };
+    res.on('close', over);
+    res.on('drain', drained);
   }
 
   /** Held until the first byte is there: until then another engine could still answer. */

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { berthError, type ErrorCode, ERROR_CODES } from '#domain/errors.js';
 import { envelope, retryHeaders } from './answers.js';
+import { readCallBody } from './call-body.js';
 import { withBodyOptions } from './call-options.js';
+import { CHAT } from './engine-routes.js';
 import { mapEngineError } from './engine-errors.js';
 import { downstreamHeaders, upstreamHeaders } from './headers.js';
 import { nearest } from './nearest.js';
+import { isBackground } from './wanted.js';
 
 const OK_BODY = Buffer.from('{}');
 
@@ -44,6 +47,18 @@ describe('error answers', () => {
     [400, '{"error":{"message":"bad field","param":"top_p"}}', 'invalid_request'],
     [500, '{"error":{"message":"[json.exception.parse_error.101] parse error"}}', 'invalid_request'],
     [501, '{"error":{"message":"This server does not support embeddings"}}', 'invalid_request'],
+    [
+      500,
+      '{"error":{"message":"image input is not supported - hint: you may need to provide the mmproj"}}',
+      'invalid_request',
+    ],
+    [500, '{"error":{"message":"input content cannot be empty"}}', 'invalid_request'],
+    [
+      500,
+      '{"error":{"message":"[json.exception.out_of_range.403] key \'messages\' not found"}}',
+      'invalid_request',
+    ],
+    [429, '{"error":{"message":"too many requests"}}', 'queue_full'],
     [500, '{"error":{"message":"CUDA out of memory"}}', 'engine_failed'],
     [503, '{"error":{"message":"Loading model"}}', 'engine_failed'],
     [401, '{"error":{"message":"Invalid API Key"}}', 'engine_failed'],
@@ -54,6 +69,23 @@ describe('error answers', () => {
 
   it('lay a malformed body at the caller’s door, whatever the engine said', () => {
     expect(mapEngineError(500, Buffer.from('crash'), Buffer.from('{"a":')).code).toBe('invalid_request');
+  });
+});
+
+describe('a call that nobody waits for', () => {
+  it.each([
+    ['grading', true],
+    ['smoke-test', true],
+    ['benchmark', true],
+    ['warmup', true],
+    ['background', true],
+    ['chat', false],
+    ['Background', false],
+    [undefined, false],
+  ])('says so by its intent: %s is background: %s', (intent, background) => {
+    const metadata = intent === undefined ? undefined : { intent };
+    const body = readCallBody(Buffer.from(JSON.stringify({ model: 'a', metadata })), CHAT);
+    expect(body.ok && isBackground(body.value)).toBe(background);
   });
 });
 
