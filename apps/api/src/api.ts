@@ -192,6 +192,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
         activity.unloadSoon(resident.residentId, resident.modelKey, call);
       upkeep.poke();
     },
+    uploads: join(config.home, 'uploads'),
     groupKey: localSecret(config.home, 'group-key'),
     health: () => healthOf({ fleet, sessions, spool, diskFreeBytes: () => disk.freeBytes, version, now }),
     metrics,

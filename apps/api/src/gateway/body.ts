@@ -10,7 +10,7 @@ export const MAX_BODY_BYTES = 64 * MIB;
 /** A body that brings nothing for this long is given up: its sender is gone, or holds the connection on purpose. */
 const STALLED_MS = 60_000;
 
-const tooLarge = (said: number | undefined): BerthError =>
+export const tooLarge = (said: number | undefined): BerthError =>
   berthError(
     'body_too_large',
     `The body ${said === undefined ? 'is larger than' : `has ${formatBytes(said)};`} ` +
@@ -23,7 +23,7 @@ const coded = (coding: string): BerthError =>
     param: 'content-encoding',
   });
 
-const stalled = (bytes: number): BerthError =>
+export const stalled = (bytes: number): BerthError =>
   berthError(
     'request_timeout',
     `The body stopped coming after ${formatBytes(bytes)}: nothing more came for ${STALLED_MS / 1000} s. Send it again.`,
@@ -53,7 +53,7 @@ interface Stalls {
   readonly alarms: Alarms;
   readonly afterMs: number;
 }
-const STALLS: Stalls = { alarms: new Alarms(5000), afterMs: STALLED_MS };
+export const STALLS: Stalls = { alarms: new Alarms(5000), afterMs: STALLED_MS };
 
 const BUFFERS = new BodyBuffers();
 /** A length is only what a sender says: of longer bodies that much is had at once, and more as it comes. */
@@ -83,7 +83,7 @@ export function receiveBody(
 export const readBody = (req: IncomingMessage): Promise<Received> =>
   new Promise((resolve) => receiveBody(req, resolve));
 
-function refusedUnread(req: IncomingMessage): BerthError | undefined {
+export function refusedUnread(req: IncomingMessage): BerthError | undefined {
   const said = req.headers['content-length'];
   const length = said === undefined ? undefined : Number(said);
   if (length !== undefined && length > MAX_BODY_BYTES) return tooLarge(length);

@@ -24,6 +24,7 @@ import type { Prepared, ProtocolCall } from './protocols/protocol.js';
 import { ReasoningFilter } from './reasoning/reasoning-filter.js';
 import type { Resolved, Resolver } from './resolve.js';
 import { answerLoaded, type Ending, type NativeRequest, Serving, type ServingDeps } from './serving.js';
+import { receiveUpload, type Upload, type Uploaded } from './upload.js';
 import { isBackground, wantedOf } from './wanted.js';
 
 export interface CallDeps extends ServingDeps {
@@ -36,6 +37,8 @@ export interface CallDeps extends ServingDeps {
   /** Residents of the model go as soon as no call is on them. */
   readonly unloadSoon: (model: ModelKey, call: CallId) => void;
   readonly groupKey: string;
+  /** The folder where forms are kept while their calls wait. */
+  readonly uploads: string;
   /** Told of a call that was refused before there was anything to record of it. */
   readonly onEarlyRefusal: (refusal: EarlyRefusal) => void;
 }
@@ -57,6 +60,7 @@ export class ServedCall implements Slotted {
   #route: EngineRoute;
   #whenLoaded: Prepared['whenLoaded'];
   #native: NativeRequest | undefined;
+  #upload: Upload | undefined;
   #unloads = false;
   #stream = false;
   #body: Body | undefined;
@@ -92,6 +96,10 @@ export class ServedCall implements Slotted {
   }
 
   serve(): void {
+    if (this.#endpoint.form) {
+      receiveUpload(this.#req, this.#d.uploads, this.id, (form) => this.#guard(() => this.#uploaded(form)));
+      return;
+    }
     this.#body = receiveBody(this.#req, (received) => this.#guard(() => this.#received(received)));
   }
 
@@ -101,20 +109,38 @@ export class ServedCall implements Slotted {
   }
 
   #received(received: Received): void {
-    if (!received) {
-      this.#end({ outcome: 'abandoned' });
-      return;
-    }
-    if (!received.ok) {
-      // A body that stalled may go on at any time: the connection cannot serve another request.
-      if (received.error.code === 'request_timeout') this.client.header('connection', 'close');
-      this.#end({ outcome: 'refused', error: received.error });
-      linger(this.#req);
-      return;
-    }
-    const body = this.#read(received.value);
+    const bytes = this.#came(received);
+    if (!bytes) return;
+    const body = this.#read(bytes);
     if (body.ok) this.#begin(body.value);
     else this.#end({ outcome: 'refused', error: body.error });
+  }
+
+  /** What the front door must know of a form is its model; the form itself waits on disk. */
+  #uploaded(uploaded: Uploaded): void {
+    if (this.#over) {
+      if (uploaded?.ok) void uploaded.value.remove();
+      return;
+    }
+    const upload = this.#came(uploaded);
+    if (!upload) return;
+    this.#upload = upload;
+    const body = readCallBody(Buffer.from(JSON.stringify({ model: upload.fields.model })), this.#endpoint);
+    if (body.ok) this.#begin(body.value);
+    else this.#end({ outcome: 'refused', error: body.error });
+  }
+
+  #came<T>(received: Result<T> | undefined): T | undefined {
+    if (received?.ok) return received.value;
+    if (!received) {
+      this.#end({ outcome: 'abandoned' });
+      return undefined;
+    }
+    // A body that stalled may go on at any time: the connection cannot serve another request.
+    if (received.error.code === 'request_timeout') this.client.header('connection', 'close');
+    this.#end({ outcome: 'refused', error: received.error });
+    linger(this.#req);
+    return undefined;
   }
 
   /** What came, and where another protocol is spoken, what engines get for it. */
@@ -208,6 +234,7 @@ export class ServedCall implements Slotted {
       protocol: this.#protocol,
       whenLoaded: this.#whenLoaded,
       native: this.#native,
+      upload: this.#upload,
       end: (ending) => this.#end(ending),
       guard: (step) => this.#guard(step),
     });
@@ -244,6 +271,7 @@ export class ServedCall implements Slotted {
     this.#serving?.release();
     // After the serving: an engine's request that goes on would send them.
     this.#body?.release();
+    void this.#upload?.remove();
     this.#onEnd(this);
   }
 

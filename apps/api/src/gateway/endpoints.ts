@@ -1,6 +1,6 @@
 import type { ModelKind } from '#domain/placement-terms.js';
 import { type ErrorShape, OPENAI_ERRORS } from './answer-filter.js';
-import { CHAT, COMPLETIONS, EMBEDDINGS, type EngineRoute, RERANK } from './engine-routes.js';
+import { CHAT, COMPLETIONS, EMBEDDINGS, type EngineRoute, RERANK, TRANSCRIPTIONS } from './engine-routes.js';
 import { MESSAGES_ERRORS } from './protocols/messages/errors.js';
 import { COUNT_TOKENS, MESSAGES } from './protocols/messages/protocol.js';
 import { OLLAMA_ERRORS } from './protocols/ollama/errors.js';
@@ -16,6 +16,8 @@ import { RESPONSES } from './protocols/responses/protocol.js';
 /** A route that is placed and forwarded; with a protocol, one that engines do not speak. */
 export interface Endpoint extends EngineRoute {
   readonly protocol?: Protocol;
+  /** Its body is a form with a file. */
+  readonly form?: true;
 }
 
 const spoken = (path: string, route: EngineRoute, protocol: Protocol): Endpoint => ({
@@ -30,6 +32,7 @@ export const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map(
     COMPLETIONS,
     EMBEDDINGS,
     RERANK,
+    { ...TRANSCRIPTIONS, form: true as const },
     spoken('/v1/responses', CHAT, RESPONSES),
     spoken('/v1/messages', CHAT, MESSAGES),
     spoken('/v1/messages/count_tokens', CHAT, COUNT_TOKENS),
@@ -43,7 +46,9 @@ export const ENDPOINTS: ReadonlyMap<string, Endpoint> = new Map(
 /** Which endpoints a model of a kind answers, for the sentence of a refusal. */
 export const endpointsOf = (kind: ModelKind): readonly string[] =>
   [...ENDPOINTS.values()]
-    .filter((endpoint) => endpoint.kind === kind && endpoint.protocol === undefined)
+    .filter(
+      (endpoint) => endpoint.kind === kind && endpoint.protocol === undefined && endpoint.form === undefined,
+    )
     .map((endpoint) => endpoint.path);
 
 /** The path without query and without slashes at its end. */
@@ -61,7 +66,8 @@ const ALIASES: Readonly<Record<string, string>> = {
   '/reranking': '/v1/rerank',
   '/v1/health': '/health',
 };
-const WITHOUT_V1 = /^\/(?:chat\/completions|completions|embeddings|rerank|responses|messages|models)(?:\/|$)/;
+const WITHOUT_V1 =
+  /^\/(?:chat\/completions|completions|embeddings|rerank|audio\/transcriptions|responses|messages|models)(?:\/|$)/;
 
 /**
  * The route that a URL means: a base URL that lacks its `/v1`, or has it twice since the client adds its own, is the

@@ -33,6 +33,13 @@ export const RERANK: EngineRoute = {
   promptFields: ['query', 'documents'],
   streams: false,
 };
+/** A form with a file: what is heard in it, as text. */
+export const TRANSCRIPTIONS: EngineRoute = {
+  path: '/v1/audio/transcriptions',
+  kind: 'chat',
+  promptFields: [],
+  streams: false,
+};
 /** Routes that some engines have beside the chat's; the others get what they say translated. */
 export const NATIVE_MESSAGES: EngineRoute = {
   ...CHAT,

@@ -16,6 +16,7 @@ import type { Hold } from './hold.js';
 import type { NativeBody, Prepared, ProtocolCall } from './protocols/protocol.js';
 import { LEFT, Relay, type RelayEnd } from './relay.js';
 import type { Resolved } from './resolve.js';
+import type { Upload } from './upload.js';
 import type { Counted } from './usage.js';
 
 /** How a call ended. */
@@ -56,6 +57,8 @@ export interface ServingOptions extends ServingDeps {
   /** The answer, where only the load was wanted. */
   readonly whenLoaded: Prepared['whenLoaded'];
   readonly native: NativeRequest | undefined;
+  /** The form that is sent in place of the body. */
+  readonly upload: Upload | undefined;
   readonly end: (ending: Ending) => void;
   /** For steps that something else than the call's own code begins: what they throw ends the call. */
   readonly guard: (step: () => void) => void;
@@ -171,15 +174,45 @@ export class Serving {
 
   /** Over a pooled connection; when that was dead already, once more over a new one. */
   #send(): void {
-    const { client, protocol, resolved, record, hold, req, engines, now, guard } = this.#o;
+    const { protocol, resolved, upload, guard } = this.#o;
     const lease = this.#lease;
     if (!lease) return;
-    const { resident } = lease;
+    const { modelKey } = resolved.model;
+    if (upload) {
+      upload.forEngine(modelKey).then(
+        (bytes) => guard(() => this.#sendForm(lease, bytes)),
+        (error: unknown) =>
+          guard(() => {
+            throw error;
+          }),
+      );
+      return;
+    }
     const native = this.#natively(lease);
     this.#native = native;
-    const { body, route } = native ?? this.#o;
     protocol?.asks?.(native !== undefined);
-    const pieces = bodyForEngine(body, resolved.model.modelKey, native === undefined);
+    const { body, route } = native ?? this.#o;
+    this.#dispatch(lease.resident, {
+      route,
+      body,
+      pieces: bodyForEngine(body, modelKey, native === undefined),
+    });
+  }
+
+  /** The form was read from the disk: its caller may have left meanwhile. */
+  #sendForm({ resident }: Lease, bytes: Buffer): void {
+    if (this.#over) return;
+    const { client, route, body } = this.#o;
+    if (client.left) this.#o.end({ outcome: 'abandoned' });
+    else this.#dispatch(resident, { route, body, pieces: [bytes] });
+  }
+
+  #dispatch(
+    resident: Resident,
+    asked: { readonly route: EngineRoute; readonly body: CallBody; readonly pieces: readonly Buffer[] },
+  ): void {
+    const { client, record, hold, req, engines, now, guard } = this.#o;
+    const { route, body, pieces } = asked;
     const bodyBytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     const headers = upstreamHeaders(req.headers, engines.key(resident.residentId), bodyBytes);
     const request = { path: route.path, method: 'POST', headers, body: pieces, bodyBytes } as const;
@@ -189,7 +222,7 @@ export class Serving {
       client,
       stream: body.stream,
       dropUsageChunk: body.stream && !body.includeUsage,
-      native: native !== undefined,
+      native: this.#native !== undefined,
       body: body.bytes,
       onFirstByte: () => {
         hold.stop();

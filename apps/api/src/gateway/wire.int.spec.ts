@@ -1,3 +1,6 @@
+import { readdir, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import OpenAI, { toFile } from 'openai';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   chunkOf,
@@ -434,6 +437,55 @@ describe('the front door over the wire', () => {
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
     expect((await chat({}, { traceparent, tracestate: 'vendor=1' })).status).toBe(200);
     expect(engine.requests[0]!.headers).toMatchObject({ traceparent, tracestate: 'vendor=1' });
+  });
+
+  it('spools a form with a file, its model behind the file, gives it on whole, and leaves nothing of it', async () => {
+    const uploads = join(stand.home, 'uploads');
+    const sound = Buffer.alloc(3_000_000, 'wav\r\n--');
+    const kept: unknown[] = [];
+    engine.script = async ({ res }) => {
+      kept.push(await readdir(uploads));
+      res.setHeader('content-type', 'application/json');
+      res.end('{"text":"aye"}');
+    };
+    const openai = new OpenAI({ baseURL: `${stand.url}/v1`, apiKey: 'none', maxRetries: 0 });
+    const file = await toFile(sound, 'sound.wav');
+    const said = await openai.audio.transcriptions.create({ file, model: 'chat-b', language: 'en' });
+    expect(said.text).toBe('aye');
+    const { url, body: got, headers } = engine.requests[0]!;
+    expect(url).toBe('/v1/audio/transcriptions');
+    expect(headers['content-type']).toMatch(/^multipart\/form-data; boundary=/);
+    expect(got.includes(sound)).toBe(true);
+    expect(got.toString('latin1')).toMatch(/name="model"\r\n\r\norg\/chat-b\r\n/);
+    expect(got.toString('latin1')).toContain('name="language"\r\n\r\nen\r\n');
+    expect([...kept, await readdir(uploads)]).toEqual([[], []]);
+    // Whoever leaves in the middle, is refused or fails leaves no more behind.
+    const half = raw();
+    half.send(
+      `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: localhost\r\ncontent-type: multipart/form-data; boundary=b\r\n` +
+        'content-length: 1000\r\n\r\n--b\r\n',
+    );
+    half.socket.end();
+    await half.ends();
+    const none = openai.audio.transcriptions.create({ file, model: 'none' });
+    await expect(none).rejects.toMatchObject({ status: 404, code: 'model_not_found' });
+    engine.script = ({ res }) => void res.writeHead(500).end('{"error":{"message":"crash"}}');
+    const failed = openai.audio.transcriptions.create({ file, model: 'chat-b' });
+    await expect(failed).rejects.toMatchObject({ status: 502, code: 'engine_failed' });
+    const plain = await fetch(`${stand.url}/audio/transcriptions`, { method: 'POST', body: '{}' });
+    expect([plain.status, (await errorOf(plain)).param]).toEqual([400, 'content-type']);
+    const form = new FormData();
+    form.set('file', new Blob([sound]));
+    const unnamed = await fetch(`${stand.url}/v1/audio/transcriptions`, { method: 'POST', body: form });
+    expect([unnamed.status, (await errorOf(unnamed)).param]).toEqual([400, 'model']);
+    expect(await readdir(uploads)).toEqual([]);
+    if (process.platform === 'linux')
+      await eventually('the files are closed', async () => {
+        const open = await Promise.all(
+          (await readdir('/proc/self/fd')).map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')),
+        );
+        return open.some((path) => path.startsWith(uploads)) ? undefined : true;
+      });
   });
 
   it('counts calls for Prometheus, under few labels', async () => {
