@@ -230,7 +230,7 @@ for (const contender of contenders) {
           const all = await collect(client.readAll({ fromPosition: before, resolveLinkTos }));
           const own = all.filter((e) => (e.link ?? e.event)?.streamId === links);
           expect(own.map(shown)).toEqual(expected);
-          const places = own.map((e) => (e.link ?? e.event)?.position?.commit);
+          const places = own.map((e) => (e.link ?? e.event)?.position.commit);
           expect(own.map((e) => e.commitPosition)).toEqual(places);
         });
         test(`to a subscription they are ${how}, also to one that filters $all`, async () => {

@@ -1,14 +1,4 @@
-import type { EngineKind } from './placement-terms.js';
-
-/** A text as it is, or the name of an entry in the file of secrets that lies beside the engines. */
-export type EngineEnvValue = string | { readonly secret: string };
-export type EngineEnv = Readonly<Record<string, EngineEnvValue>>;
-
-/** What a pair's settings hand to its engine beside the plan. */
-export interface EngineExtras {
-  readonly engineArgs?: readonly string[];
-  readonly engineEnv?: EngineEnv;
-}
+import type { EngineEnv, EngineExtras, EngineKind } from './placement-terms.js';
 
 const NUMBER = /^-?\d+(\.\d+)?(e-?\d+)?$/;
 const WHOLE = /^-?\d+$/;

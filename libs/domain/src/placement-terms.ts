@@ -1,4 +1,3 @@
-import type { EngineExtras } from './engine-arguments.js';
 import type { DeviceId } from './ids.js';
 
 /** The words of placement that events carry and that every process shares. */
@@ -16,6 +15,16 @@ export type ModelKind = (typeof MODEL_KINDS)[number];
 
 export const ENGINE_KINDS = ['built-in', 'llama-server'] as const;
 export type EngineKind = (typeof ENGINE_KINDS)[number];
+
+/** A text as it is, or the name of an entry in the file of secrets that lies beside the engines. */
+export type EngineEnvValue = string | { readonly secret: string };
+export type EngineEnv = Readonly<Record<string, EngineEnvValue>>;
+
+/** What a pair's settings hand to its engine beside the plan. */
+export interface EngineExtras {
+  readonly engineArgs?: readonly string[];
+  readonly engineEnv?: EngineEnv;
+}
 
 /** Tokens per slot: what the history suggests, an exact number, or a range. */
 export type ContextAsk = 'auto' | number | { readonly min: number; readonly max: number };

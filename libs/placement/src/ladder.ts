@@ -1,8 +1,8 @@
 import type { Artifact, Attachment, FoundModel } from '#domain/events/catalog-events.js';
-import { type EngineExtras, whyExtrasRefused } from '#domain/engine-arguments.js';
+import { whyExtrasRefused } from '#domain/engine-arguments.js';
 import type { EngineOnWorker } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
-import { type ModelKind, type Rung, RUNGS, sameList } from '#domain/placement-terms.js';
+import { type EngineExtras, type ModelKind, type Rung, RUNGS, sameList } from '#domain/placement-terms.js';
 import { memo } from './memo.js';
 import type { OffloadOrder } from './weights.js';
 import { hasExperts } from './weights.js';

@@ -1,5 +1,4 @@
-import type { EngineExtras } from '#domain/engine-arguments.js';
-import type { Ask, ContextAsk, KvType, Rung } from '#domain/placement-terms.js';
+import type { Ask, ContextAsk, EngineExtras, KvType, Rung } from '#domain/placement-terms.js';
 
 export const GOALS = ['quality', 'fast', 'resident'] as const;
 export type Goal = (typeof GOALS)[number];

@@ -1,9 +1,10 @@
+import type * as Binding from 'node-llama-cpp';
 import { getLlama, LlamaLogLevel } from 'node-llama-cpp';
 import { expect, it, vi } from 'vitest';
 import { contextOptions, openLlama } from './llama.js';
 
 vi.mock('node-llama-cpp', async (original) => ({
-  ...(await original<typeof import('node-llama-cpp')>()),
+  ...(await original<typeof Binding>()),
   getLlama: vi.fn(() => Promise.resolve({})),
 }));
 

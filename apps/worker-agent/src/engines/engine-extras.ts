@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { type EngineExtras, whyExtrasRefused } from '#domain/engine-arguments.js';
-import type { EngineKind } from '#domain/placement-terms.js';
+import { whyExtrasRefused } from '#domain/engine-arguments.js';
+import type { EngineExtras, EngineKind } from '#domain/placement-terms.js';
 import { LoadFailure } from '../ports.js';
 
 /** In the home folder: `{"name": "value"}`, readable by its owner alone. No setting and no event ever holds a value of it. */

@@ -253,7 +253,7 @@ describe('an answer told as a message', () => {
         'data: [DONE]\n\n',
     );
     expect(
-      events.map(({ type, index }) => (index === undefined ? type : `${String(type)} ${String(index)}`)),
+      events.map(({ type, index }) => (typeof index === 'number' ? `${String(type)} ${index}` : type)),
     ).toEqual([
       'message_start',
       'content_block_start 0',

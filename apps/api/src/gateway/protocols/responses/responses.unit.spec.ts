@@ -195,7 +195,7 @@ describe('an answer told as a response', () => {
     expect(events.map(({ sequence_number: n }) => n)).toEqual(events.map((_, at) => at));
     expect(
       events.map(({ type, output_index: at }) =>
-        `${String(type).slice('response.'.length)} ${String(at ?? '')}`.trim(),
+        `${String(type).slice('response.'.length)} ${typeof at === 'number' ? at : ''}`.trim(),
       ),
     ).toEqual([
       'created',
