@@ -30,6 +30,7 @@ interface Opened {
   readonly atRest: number | undefined;
   readonly afterAppends: number | undefined;
   readonly afterReading: number | undefined;
+  readonly afterReadingAgain: number | undefined;
   readonly read: number;
 }
 
@@ -44,9 +45,11 @@ async function open(dataDir: string): Promise<Opened> {
   const afterAppends = node.residentBytes();
   const read = await subject.catchUp(MOST_READ);
   const afterReading = node.residentBytes();
+  for (let i = 0; i < 2; i++) await subject.catchUp(MOST_READ);
+  const afterReadingAgain = node.residentBytes();
   await subject.close();
   await node.stop();
-  return { seconds, atRest, afterAppends, afterReading, read };
+  return { seconds, atRest, afterAppends, afterReading, afterReadingAgain, read };
 }
 
 const folder = values.keep ?? mkdtempSync(join(tmpdir(), 'bench-open-'));
@@ -75,6 +78,7 @@ try {
   row('memory at rest', mib(small.atRest), mib(large.atRest));
   row('memory after 200 appends', mib(small.afterAppends), mib(large.afterAppends));
   row('memory after reading', mib(small.afterReading), mib(large.afterReading));
+  row('memory after reading twice more', mib(small.afterReadingAgain), mib(large.afterReadingAgain));
   row('events read', small.read.toLocaleString('en'), large.read.toLocaleString('en'));
 } finally {
   if (values.keep === undefined) rmSync(folder, { recursive: true, force: true });

@@ -71,6 +71,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   mkdirSync(spoolRoot, { recursive: true, mode: 0o700 });
   const spool = openSpool({
     dir: spoolDir,
+    ...(config.spoolMaxBytes === undefined ? {} : { maxBytes: config.spoolMaxBytes }),
     log,
     now,
     warn: (message) => logger.warn(message),

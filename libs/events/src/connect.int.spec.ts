@@ -223,26 +223,32 @@ describe('subscriptions', () => {
     await until(() => heard.includes('a'));
   });
 
-  it('stand once per stream: a second is refused while the first follows, and taken when it has stopped', async () => {
-    const log = connect();
-    const stream = newStream();
-    let caughtUp = 0;
-    const follow = () =>
-      log.subscribe(stream, {
-        onEvent: () => undefined,
-        onCaughtUp: () => {
+  const purposes: [string, (log: EventLog, of: string, onCaughtUp: () => void) => Subscription][] = [
+    ['to a stream', (log, of, onCaughtUp) => log.subscribe(of, { onEvent: () => undefined, onCaughtUp })],
+    ['to the log', (log, of, onCaughtUp) => log.subscribeAll([of], { onEvent: () => undefined, onCaughtUp })],
+  ];
+  it.each(purposes)(
+    '%s stand once per purpose: a second is refused from the first moment on, and taken when the first has stopped',
+    async (_, subscribe) => {
+      const log = connect();
+      const purpose = newStream();
+      let caughtUp = 0;
+      const follow = (of = purpose) =>
+        subscribe(log, of, () => {
           caughtUp++;
-        },
-      });
-    const first = follow();
-    await until(() => caughtUp === 1);
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(follow).toThrow(/follows .* already/);
-    await first.stop();
-    const second = follow();
-    await until(() => caughtUp === 2);
-    await second.stop();
-  });
+        });
+      const first = follow();
+      expect(() => follow()).toThrow(/follows .* already; hand the events on/);
+      await until(() => caughtUp === 1);
+      expect(() => follow()).toThrow(/follows .* already/);
+      const other = follow(newStream());
+      await until(() => caughtUp === 2);
+      await first.stop();
+      const second = follow();
+      await until(() => caughtUp === 3);
+      await Promise.all([second.stop(), other.stop()]);
+    },
+  );
 
   it('read what is there, as often as it is asked, beside one that follows the same streams', async () => {
     const log = connect();

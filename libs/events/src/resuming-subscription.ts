@@ -68,7 +68,6 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
   #open: Opened | undefined;
   #connected: boolean | undefined;
   #logId: string | undefined;
-  #hasCaughtUp = false;
 
   constructor(
     source: Source<Cursor>,
@@ -92,9 +91,8 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
     return this.#source.name;
   }
 
-  /** Follows what comes, in contrast to one that reads what is there and is stopped then. */
   get isStanding(): boolean {
-    return this.#hasCaughtUp && !this.#stopped();
+    return !this.#stopped();
   }
 
   /** Settles when the handler at work, if any, has returned: do not await it inside a handler. */
@@ -188,9 +186,7 @@ export class ResumingSubscription<Cursor, E extends BerthEvent> implements Subsc
         this.#tell(true);
         return undefined;
       case 'caught-up':
-        return settled(this.#handlers.onCaughtUp?.(), () => {
-          this.#hasCaughtUp = true;
-        });
+        return settled(this.#handlers.onCaughtUp?.(), () => undefined);
       case 'checkpoint': {
         const cursor = this.#source.cursorAt?.(item.position);
         return settled(this.#handlers.onCheckpoint?.(item.position), () => {

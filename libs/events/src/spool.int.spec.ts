@@ -60,9 +60,10 @@ const files = (): string[] => readdirSync(dir).filter((f) => f.endsWith('.spool'
 const order = (stream: string): number[] =>
   log.stream(stream).map((e) => (e.event as Extract<BerthEvent, { type: 'CallStarted' }>).data.promptBytes);
 /** What a process leaves behind that is killed: its files, nobody to write to them. */
-const crash = (crashed: Spool): void => {
+const crash = async (crashed: Spool): Promise<void> => {
   open = open.filter((s) => s !== crashed);
-  void crashed.close();
+  // While the log is away: what is closed must not append any more once it is back.
+  await crashed.close();
 };
 
 describe('the spool', () => {
@@ -87,11 +88,11 @@ describe('the spool', () => {
     expect(await s.drain(100)).toBe(false);
     expect(s.waitingEvents).toBe(50);
     expect(log.all).toEqual([]);
+    await until(() => warnings.join().includes('they wait in the spool'));
     log.fault = undefined;
     expect(await s.drain(5000)).toBe(true);
     expect(order('calls-a')).toEqual(Array.from({ length: 50 }, (_, n) => n));
-    expect(warnings.join()).toContain('they wait in the spool');
-    expect(warnings.join()).toContain('takes call events again');
+    await until(() => warnings.join().includes('takes call events again'));
   });
 
   it('writes nothing twice when an answer was lost on its way', async () => {
@@ -109,7 +110,7 @@ describe('the spool', () => {
     const first = spool();
     for (let n = 0; n < 10; n++) first.record('calls-a', call(n));
     await until(() => files().some((f) => readFileSync(join(dir, f), 'utf8').split('B1 ').length === 11));
-    crash(first);
+    await crash(first);
     log.fault = undefined;
     const second = spool();
     expect(await second.drain(5000)).toBe(true);
@@ -124,7 +125,7 @@ describe('the spool', () => {
     const events = Array.from({ length: 6 }, (_, n) => call(n));
     for (const event of events) first.record('calls-a', event);
     await first.drain(50);
-    crash(first);
+    await crash(first);
     log.fault = undefined;
     await log.append('calls-a', events.slice(0, 3), 'any');
     const append = log.append.bind(log);
@@ -179,6 +180,61 @@ describe('the spool', () => {
     s.record('calls-a', call(100));
     expect(await s.drain(5000)).toBe(true);
     expect(order('calls-a')).toHaveLength(kept + 1);
+  });
+
+  it('holds 64 MiB when nothing else is said', async () => {
+    log.fault = away;
+    const s = spool();
+    const data = { ...SAMPLES.CallStarted, endpoint: 'x'.repeat(1_000_000) };
+    for (let n = 0; n < 70; n++) s.record('calls-a', { ...call(n), event: { type: 'CallStarted', data } });
+    await until(() => s.lost > 0);
+    // 67 times a little over 1,000,000 bytes fit into 67,108,864.
+    expect([s.waitingEvents, s.lost]).toEqual([67, 3]);
+    expect(losses[0]?.reason).toMatch(/^The spool is full: .* of 64(\.0)? MiB/);
+  });
+
+  it('keeps both halves of a pair or loses both, and says all of what it lost', async () => {
+    log.fault = away;
+    const s = spool({ maxBytes: 30_000 });
+    const pairs = 60;
+    const half = (n: number, which: 'first' | 'last') =>
+      s.record(`calls-${n}`, call(n), { pair: String(n), half: which });
+    // Six at a time are under way: each begins well before it ends, and what comes between takes room.
+    for (let n = 0; n < pairs + 6; n++) {
+      if (n < pairs) half(n, 'first');
+      s.record('calls-between', call(n));
+      if (n >= 6) half(n - 6, 'last');
+      await s.drain(1);
+    }
+    const halves = Array.from({ length: pairs }, (_, n) => n);
+    await until(() => losses.reduce((sum, l) => sum + l.events, 0) === s.lost);
+    log.fault = undefined;
+    expect(await s.drain(5000)).toBe(true);
+    const kept = halves.filter((n) => log.stream(`calls-${n}`).length === 2);
+    const lost = halves.filter((n) => log.stream(`calls-${n}`).length === 0);
+    expect(kept.length + lost.length).toBe(pairs);
+    expect(kept.length).toBeGreaterThan(3);
+    expect(lost.length).toBeGreaterThan(3);
+    expect(s.lost).toBe(3 * pairs + 6 - log.all.length);
+    // With room again a pair is whole again.
+    half(pairs, 'first');
+    half(pairs, 'last');
+    expect(await s.drain(5000)).toBe(true);
+    expect(log.stream(`calls-${pairs}`)).toHaveLength(2);
+  });
+
+  it('does not end what could not begin: a last half whose first was no event is lost too', async () => {
+    const s = spool();
+    const odd = { ...SAMPLES.CallStarted, promptBytes: 1n as unknown as number };
+    s.record(
+      'calls-a',
+      { ...call(0), event: { type: 'CallStarted', data: odd } },
+      { pair: 'p', half: 'first' },
+    );
+    s.record('calls-a', call(1), { pair: 'p', half: 'last' });
+    await until(() => s.lost === 2);
+    expect(await s.drain(1000)).toBe(true);
+    expect(log.all).toEqual([]);
   });
 
   it('rolls over files while the log is away and takes them in order', async () => {

@@ -6,6 +6,7 @@ import { tooLargeAlone } from './codec.js';
 import { type EncodedAppends, encodedAppendsOf } from './encoded-appends.js';
 import type { EventLog, NewEvent } from './event-log.js';
 import { formatEntries, type SpoolEntry, type SpoolText } from './spool-format.js';
+import { type PairPart, SpoolRoom } from './spool-room.js';
 import { entryBytes, orphanedSegments, Segment, textBytes } from './spool-segment.js';
 import { appendGrouped, BATCH_EVENTS, takeBatch } from './spool-append.js';
 
@@ -34,8 +35,11 @@ export interface SpoolOptions {
 export type Fact = NewEvent | (() => NewEvent);
 
 export interface Spool {
-  /** Takes a fact of the hot path. Never throws, never waits; on disk within 10 ms. */
-  record(stream: string, fact: Fact): void;
+  /**
+   * Takes a fact of the hot path. Never throws, never waits; on disk within 10 ms.
+   * @param part says that the fact is half of a pair
+   */
+  record(stream: string, fact: Fact, part?: PairPart): void;
   /** Events that were dropped since the start: the bound was reached, or they could not be written at all. */
   readonly lost: number;
   /** Why the last write to disk failed; undefined when it did not. */
@@ -49,6 +53,13 @@ export interface Spool {
   close(): Promise<void>;
 }
 
+interface Noted {
+  readonly stream: string;
+  readonly fact: Fact;
+  readonly part: PairPart | undefined;
+}
+
+const MAX_BYTES = 64 * MIB;
 const FLUSH_AFTER_MS = 8;
 /** What comes in small numbers is appended this often and not one by one: an append costs its writer what 50 events cost. */
 const APPEND_EVERY_MS = 100;
@@ -75,7 +86,7 @@ class FileSpool implements Spool {
   waitingEvents = 0;
   writeFailure: string | undefined;
   readonly #dir: string;
-  readonly #maxBytes: number;
+  readonly #room: SpoolRoom;
   readonly #segmentBytes: number;
   readonly #appends: EncodedAppends;
   readonly #now: () => number;
@@ -89,7 +100,7 @@ class FileSpool implements Spool {
   #segments: Segment[];
   #active: Segment;
   #number = 0;
-  #unwritten: { readonly stream: string; readonly fact: Fact }[] = [];
+  #unwritten: Noted[] = [];
   #appendedAtMs = -Infinity;
   #flushTimer: NodeJS.Timeout | undefined;
   #writing: Promise<void> | undefined;
@@ -98,8 +109,8 @@ class FileSpool implements Spool {
 
   constructor(options: SpoolOptions) {
     this.#dir = options.dir;
-    this.#maxBytes = options.maxBytes ?? 64 * MIB;
-    this.#segmentBytes = Math.min(SEGMENT_BYTES, Math.ceil(this.#maxBytes / 4));
+    this.#room = new SpoolRoom(options.maxBytes ?? MAX_BYTES);
+    this.#segmentBytes = Math.min(SEGMENT_BYTES, Math.ceil(this.#room.maxBytes / 4));
     this.#appends = encodedAppendsOf(options.log);
     this.#now = options.now;
     this.#onLost = options.onLost ?? (() => undefined);
@@ -114,9 +125,9 @@ class FileSpool implements Spool {
     this.#pumping = this.#pump();
   }
 
-  record(stream: string, fact: Fact): void {
+  record(stream: string, fact: Fact, part?: PairPart): void {
     this.waitingEvents++;
-    this.#unwritten.push({ stream, fact });
+    this.#unwritten.push({ stream, fact, part });
     this.#soon();
   }
 
@@ -155,7 +166,7 @@ class FileSpool implements Spool {
     const facts = this.#unwritten;
     this.#unwritten = [];
     const texts: SpoolText[] = [];
-    for (const { stream, fact } of facts) this.#textOf(stream, fact, texts);
+    for (const noted of facts) this.#textOf(noted, texts);
     this.#sayLost();
     if (texts.length === 0) return;
     const segment = this.#active;
@@ -172,10 +183,14 @@ class FileSpool implements Spool {
   }
 
   /** Serialised once, for the file and for the log. */
-  #textOf(stream: string, fact: Fact, texts: SpoolText[]): void {
+  #textOf({ stream, fact, part }: Noted, texts: SpoolText[]): void {
     const refused = (why: string) => {
       this.waitingEvents--;
       this.#lose(1, why);
+    };
+    const unfit = (why: string) => {
+      this.#room.lose(part);
+      refused(why);
     };
     try {
       const event = this.#appends.text(typeof fact === 'function' ? fact() : fact);
@@ -184,18 +199,18 @@ class FileSpool implements Spool {
       const bytes = textBytes(text);
       const refusal = tooLargeAlone(event, bytes - stream.length);
       if (refusal !== undefined) {
-        refused(refusal);
+        unfit(refusal);
         return;
       }
-      if (this.waitingBytes + bytes > this.#maxBytes) {
-        const waiting = `${formatBytes(this.waitingBytes)} of ${formatBytes(this.#maxBytes)}`;
+      if (!this.#room.takes(bytes, this.waitingBytes, part)) {
+        const waiting = `${formatBytes(this.waitingBytes)} of ${formatBytes(this.#room.maxBytes)}`;
         refused(`The spool is full: ${waiting} wait for the event log.`);
         return;
       }
       this.waitingBytes += bytes;
       texts.push(text);
     } catch (error) {
-      refused(`An event could not be serialised: ${String(error)}`);
+      unfit(`An event could not be serialised: ${String(error)}`);
     }
   }
 

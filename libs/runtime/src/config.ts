@@ -19,6 +19,8 @@ export interface ProcessConfig {
   readonly eventstoreUrl: string;
   readonly databaseUrl?: string;
   readonly llamaServerBin?: string;
+  /** Of call events that wait for the event log; 64 MiB when left out. */
+  readonly spoolMaxBytes?: number;
 }
 
 /** @throws BerthFailure `invalid_request` that names the variable and what it must be. */
@@ -62,6 +64,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): P
     ...optional('cpuMax', whole('BERTH_CPU_MAX', 1, 4096)),
     ...optional('databaseUrl', text('DATABASE_URL')),
     ...optional('llamaServerBin', text('LLAMA_SERVER_BIN')),
+    ...optional('spoolMaxBytes', bytes('BERTH_SPOOL_MAX')),
   };
 }
 

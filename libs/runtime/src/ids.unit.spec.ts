@@ -25,3 +25,10 @@ it('derives the same id from the same parts, and another from others', () => {
   expect(derivedId('a', 'b')).toBe(derivedId('a', 'b'));
   expect(derivedId('a', 'b')).not.toBe(derivedId('a', 'c'));
 });
+
+it('derives the ids that logs hold already: a retry of a later version finds its first try', () => {
+  expect(derivedId('CallFinished', '0197a2f4-0000-7000-8000-000000000001')).toBe(
+    '5c7fc7bf-d683-5bb8-81ab-de3b00113dbd',
+  );
+  expect(derivedId('größe', '日本')).toBe('d424fa45-aadf-5ad0-aa02-1d55c4298e42');
+});

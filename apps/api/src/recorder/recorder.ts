@@ -56,7 +56,7 @@ export class Recorder implements CallFacts {
   write(source: CallFactSource, fact: 'started' | 'finished'): void {
     const { callId, modelKey } = source;
     const cause = { correlationId: callId, causationId: callId };
-    this.#spool.record(streams.calls(modelKey), () => {
+    const made = () => {
       if (fact === 'started') {
         const event = source.started();
         this.#histories.note(modelKey, event);
@@ -67,6 +67,11 @@ export class Recorder implements CallFacts {
       this.#histories.note(modelKey, event);
       this.#onEnded(source.endpoint, event.data, source.times());
       return { id: callFinishedId(callId), event, cause, at: event.data.stamps.finishedAt };
+    };
+    // A log with the start of a call and not its end, or the reverse, would say what never was.
+    this.#spool.record(streams.calls(modelKey), made, {
+      pair: callId,
+      half: fact === 'started' ? 'first' : 'last',
     });
   }
 }

@@ -52,6 +52,7 @@ export interface StandOptions {
   /** Slots that engines have, whatever their contract says. */
   readonly slots?: number;
   readonly whileLoading?: NonNullable<AgentOptions['whileLoading']>;
+  readonly spoolMaxBytes?: number;
   /** Takes every line that the api logs, down to the finest. */
   readonly onLogLine?: (line: string) => void;
 }
@@ -61,14 +62,21 @@ export async function startStand(options: StandOptions): Promise<Stand> {
   const home = mkdtempSync(join(tmpdir(), 'berth-api-'));
   const node = await startEmbeddedNode();
   const log = openEventLog({ url: node.url, by: 'test', now: Date.now });
-  const { models, onLogLine, ...rest } = options;
+  const { models, onLogLine, spoolMaxBytes, ...rest } = options;
   const agent = await new ScriptedAgent({
     log,
     token: agentLineToken(home),
     models: models.map((key) => foundModel(key, key.startsWith('embed') ? 'embedding' : 'chat')),
     ...rest,
   }).start();
-  const config = { home, host: '127.0.0.1', port: 0, models: home, eventstoreUrl: node.url };
+  const config = {
+    home,
+    host: '127.0.0.1',
+    port: 0,
+    models: home,
+    eventstoreUrl: node.url,
+    ...(spoolMaxBytes === undefined ? {} : { spoolMaxBytes }),
+  };
   const logger = onLogLine
     ? pino({ level: 'trace' }, { write: onLogLine })
     : pino({ level: process.env['BERTH_LOG'] ?? 'silent' });

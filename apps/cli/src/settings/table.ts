@@ -105,6 +105,14 @@ export const SETTINGS = [
     unset: 'the first that is found, else the built-in engine',
   },
   {
+    name: 'spool-max',
+    env: 'BERTH_SPOOL_MAX',
+    kind: { type: 'size' },
+    placeholder: 'SIZE',
+    summary: 'the most that an api keeps on disk of call events while the event log is away',
+    fallback: '64MiB',
+  },
+  {
     name: 'log',
     env: 'BERTH_LOG',
     kind: { type: 'choice', choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] },

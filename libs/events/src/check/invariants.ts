@@ -87,10 +87,11 @@ export async function checkInvariants(
   const checker = new InvariantChecker(options);
   let caughtUp: () => void = () => undefined;
   const end = new Promise<void>((resolve) => (caughtUp = resolve));
-  const subscription = log.subscribeAll([], {
-    onEvent: (recorded) => checker.take(recorded),
-    onCaughtUp: () => caughtUp(),
-  });
+  const subscription = log.subscribeAll(
+    [],
+    { onEvent: (recorded) => checker.take(recorded), onCaughtUp: () => caughtUp() },
+    { once: true },
+  );
   try {
     await Promise.race([end, subscription.ended]);
   } finally {
