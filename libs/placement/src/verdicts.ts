@@ -1,8 +1,11 @@
+import type { Artifact } from '#domain/events/catalog-events.js';
 import { BASES, type Basis, KV_TYPES, type KvType, type Rung } from '#domain/placement-terms.js';
 import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { AUTO_TOKENS, type ContextState, contextTicks, feasibleContexts } from './context.js';
 import type { PlacementInput } from './contract.js';
 import { evaluate } from './evaluate.js';
+import { headerBytes } from './header.js';
+import { DEFAULT_MICRO_BATCH } from './kv.js';
 import { extrasOf, ladderOf, type NotOffered, offloadOrderOf, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
 import { devicesOf, type Plan, reasonOf, type Verdict } from './plan.js';
@@ -97,7 +100,8 @@ function underKvType(input: PlacementInput): readonly PairVerdict[] {
   return steps.flatMap((step): readonly PairVerdict[] => {
     if (step.kind === 'not-offered') {
       const { artifact, rung, reason } = step.not;
-      return [{ artifact: artifact.label, rung, kvType, fits: 'never', reason, ...NOTHING }];
+      const would = step.not.terminal === 'incompatible_engine' ? wouldTake(input, artifact) : {};
+      return [{ artifact: artifact.label, rung, kvType, fits: 'never', reason, ...NOTHING, ...would }];
     }
     // Other devices for the same rung are fallbacks of its first shape.
     const key = `${step.shape.rung}|${step.shape.artifact.label}`;
@@ -105,6 +109,24 @@ function underKvType(input: PlacementInput): readonly PairVerdict[] {
     seen.add(key);
     return [verdictFor(snapshot, step.shape)];
   });
+}
+
+/** What is said of a folder that no engine here opens: by its headers, all of it in RAM, at the context that a plan would begin with. */
+function wouldTake(
+  { ask: { kvType, slots, context } }: PlacementInput,
+  { geometry }: Artifact,
+): Partial<Pick<PairVerdict, 'need' | 'contextTokens'>> {
+  if (!geometry) return {};
+  const trained = geometry.trainedContextTokens;
+  const contextTokens = typeof context === 'number' ? context : Math.min(AUTO_TOKENS, trained || AUTO_TOKENS);
+  const place = { devices: [], gpuLayers: 0, cpuMoeLayers: 0, microBatch: DEFAULT_MICRO_BATCH };
+  const plan = { ...place, kvType, slots, contextTokens, flashAttention: true };
+  const need = [...headerBytes(geometry, plan, 'output-first')].map(([deviceId, of]) => ({
+    deviceId,
+    bytes: Math.ceil(of.weightsBytes + of.kvBytes + of.stateBytes),
+    basis: 'header' as const,
+  }));
+  return { need, contextTokens };
 }
 
 const NOTHING = { need: [], room: [], evicting: [], predicted: {} } as const;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { GIB } from '#domain/units.js';
+import { GIB, MIB } from '#domain/units.js';
 import { decide } from './decide.js';
 import * as factories from './testing/factories.js';
 import { betterVerdict, shortVerdict, verdictsOf } from './verdicts.js';
@@ -31,6 +31,17 @@ describe('the verdicts of a pair', () => {
       expect(['never', 'unknown']).toContain(verdict.fits);
       expect(verdict.reason).not.toBe('');
     }
+  });
+
+  it('say of a folder that no engine opens what it would take, by its headers', () => {
+    const folder = factories.artifact({ format: 'safetensors' });
+    const model = factories.model('a', { artifacts: [folder] });
+    const [f16, , q4] = verdictsOf(factories.input('a', { model }));
+    expect(f16).toMatchObject({ fits: 'never', contextTokens: 8192 });
+    expect(f16?.reason).toContain('opens safetensors');
+    // 4 blocks of 16 MiB, embedding and output of 4 MiB each, and the cache of 8,192 tokens.
+    expect(f16?.need).toMatchObject([{ deviceId: 'ram', bytes: (72 + 16) * MIB, basis: 'header' }]);
+    expect(q4?.need[0]?.bytes).toBeLessThan((72 + 16) * MIB);
   });
 
   it('are said in short as the first way down the ladder', () => {

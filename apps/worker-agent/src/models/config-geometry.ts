@@ -50,7 +50,10 @@ export function geometryOfConfig(
   const text = textConfigOf(config);
   const count = countOf(text['num_hidden_layers']) ?? countOf(text['n_layer']) ?? countOf(text['num_layers']);
   if (count === undefined || count > 4096) return undefined;
-  const tensors = shards.flatMap((shard) => shard.tensors);
+  const stored = shards.flatMap((shard) => shard.tensors);
+  const tensors = isCompressed(config)
+    ? stored.map((t) => ({ ...t, bytes: t.unpackedBytes ?? t.bytes }))
+    : stored;
   const byBlock = new Map<number, TensorFact[]>();
   let tokenEmbeddingBytes = 0;
   let outputBytes = 0;
@@ -94,6 +97,12 @@ export function geometryOfConfig(
       0,
     hasChatTemplate,
   };
+}
+
+/** Such a folder is unpacked as it is loaded. */
+function isCompressed(config: Json): boolean {
+  const said = config['quantization_config'];
+  return isObject(said) && /^compressed[-_]tensors$/.test(textOf(said['quant_method']) ?? '');
 }
 
 const NO_CACHE: BlockKind = { kind: 'attention', kvHeads: 0, keyLength: 0, valueLength: 0 };

@@ -10,6 +10,8 @@ export interface TensorFact {
   /** Innermost dimension first. */
   readonly shape: readonly number[];
   readonly bytes: number;
+  /** What it takes when a compressed-tensors folder is loaded; absent: as many as are stored. */
+  readonly unpackedBytes?: number;
 }
 
 /** What one GGUF or safetensors file says of itself, small enough to keep for every file. */

@@ -87,12 +87,15 @@ export function factsOfSafetensors(header: unknown, dataBytes: number): FileFact
     const folded = name.replace(/\.experts\.\d+\./, '.experts.*.');
     const known = tensors.get(folded);
     const count = shape.reduce((product, n) => product * n, 1);
-    tensors.set(
-      folded,
-      known === undefined
-        ? { name: folded, shape: folded === name ? shape : [count], bytes: to - from }
-        : { name: folded, shape: [(known.shape[0] ?? 0) + count], bytes: known.bytes + to - from },
-    );
+    const bytes = to - from;
+    const unpacked = bytes * timesUnpacked(name, dtype) + (known ? (known.unpackedBytes ?? known.bytes) : 0);
+    const all = bytes + (known?.bytes ?? 0);
+    tensors.set(folded, {
+      name: folded,
+      shape: known ? [(known.shape[0] ?? 0) + count] : folded === name ? shape : [count],
+      bytes: all,
+      ...(unpacked === all ? {} : { unpackedBytes: unpacked }),
+    });
   }
   if (end > dataBytes) {
     broken = `the file ends too early: its tensors take ${end} bytes after the header, it has ${dataBytes}`;
@@ -104,6 +107,13 @@ export function factsOfSafetensors(header: unknown, dataBytes: number): FileFact
     mainType: main?.[0] ?? 'none',
     ...(broken === undefined ? {} : { broken }),
   };
+}
+
+/** Packed integers are four times as large when they are unpacked, FP8 twice, and scales are folded into the weights. */
+function timesUnpacked(name: string, dtype: string): number {
+  if (name.endsWith('.weight_packed')) return 4;
+  if (/\.(weight_scale|weight_zero_point|weight_shape|weight_g_idx|input_scale)$/.test(name)) return 0;
+  return dtype.startsWith('F8_') ? 2 : 1;
 }
 
 function entryOf(name: string, value: unknown): Entry | undefined {

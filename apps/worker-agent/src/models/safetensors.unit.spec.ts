@@ -110,6 +110,31 @@ describe('what a config shows', () => {
     expect([...labels].sort((a, b) => qualityRank(a) - qualityRank(b))).toEqual(labels);
   });
 
+  it('a compressed-tensors folder by what it takes unpacked: packed × 4, FP8 × 2, scales 0', () => {
+    const at = (dtype: string, from: number, to: number) => ({
+      dtype,
+      shape: [to - from],
+      data_offsets: [from, to],
+    });
+    const facts = factsOfSafetensors(
+      {
+        'model.layers.0.mlp.up_proj.weight_packed': at('I32', 0, 10),
+        'model.layers.0.mlp.up_proj.weight_scale': at('F16', 10, 11),
+        'model.layers.0.mlp.down_proj.weight': at('F8_E4M3', 11, 13),
+        'model.layers.0.input_layernorm.weight': at('BF16', 13, 16),
+      },
+      16,
+    );
+    const config = (quant_method: string): Json => ({
+      num_hidden_layers: 1,
+      quantization_config: { quant_method },
+    });
+    const bytes = (method: string) =>
+      geometryOfConfig(config(method), 'chat', [facts], true)?.blocks[0]?.alwaysBytes;
+    expect(bytes('compressed-tensors')).toBe(40 + 4 + 3);
+    expect(bytes('gptq')).toBe(16);
+  });
+
   it('a geometry in which only attention grows with the context', () => {
     const config: Json = {
       architectures: ['Qwen3NextForCausalLM'],
