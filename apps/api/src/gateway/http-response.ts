@@ -87,11 +87,12 @@ export class ResponseParser {
   }
 
   #begin(text: string): void {
-    const [statusLine = '', ...lines] = text.split('\r\n');
+    const lineEnd = text.indexOf('\r\n');
+    const statusLine = lineEnd < 0 ? text : text.slice(0, lineEnd);
     const match = STATUS_LINE.exec(statusLine);
     if (!match) throw new Error('it did not answer with HTTP/1.1');
     const status = Number(match[2]);
-    const headers = parseHeaders(lines);
+    const headers = parseHeaders(text, statusLine.length + 2);
     if (status < 200) {
       if (status === 101) throw new Error('it switched to another protocol');
       this.#events.head(status, headers);
@@ -198,18 +199,22 @@ export class ResponseParser {
   }
 }
 
-function parseHeaders(lines: readonly string[]): IncomingHttpHeaders {
+/** The lines of a head from an offset on. */
+function parseHeaders(text: string, from: number): IncomingHttpHeaders {
   const headers: Record<string, string> = {};
-  for (const line of lines) {
-    const colon = line.indexOf(':');
-    if (colon <= 0) throw new Error('it sent a header without a name');
-    const name = line.slice(0, colon).trim().toLowerCase();
-    const value = line.slice(colon + 1).trim();
+  for (let at = from; at < text.length;) {
+    const found = text.indexOf('\r\n', at);
+    const end = found < 0 ? text.length : found;
+    const colon = text.indexOf(':', at);
+    if (colon <= at || colon > end) throw new Error('it sent a header without a name');
+    const name = text.slice(at, colon).trim().toLowerCase();
+    const value = text.slice(colon + 1, end).trim();
     const before = headers[name];
     if (before === undefined) headers[name] = value;
     else if (name === 'content-length') {
       if (before !== value) throw new Error('it sent two lengths');
     } else headers[name] = `${before}, ${value}`;
+    at = end + 2;
   }
   return headers;
 }
