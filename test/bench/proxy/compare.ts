@@ -12,7 +12,7 @@ export interface Measured {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly perSecond: number;
-  /** Of the proxy, for one call. */
+  /** Of the proxy, for one call: the median over the rounds, which a busy machine distorts least. */
   readonly cpuMs: number;
   /** Of the event node, for one call. */
   readonly nodeCpuMs: number;
@@ -34,7 +34,7 @@ export async function compare(
       callers: await Promise.all(Array.from({ length: connections }, () => Caller.open(target.port))),
       latencies: [] as number[],
       elapsedMs: 0,
-      cpu: 0,
+      cpuMs: [] as number[],
       nodeCpu: 0,
     })),
   );
@@ -46,19 +46,19 @@ export async function compare(
       const { latencies, elapsedMs } = await drive(run.callers, run.request, ROUND_MS);
       for (const latency of latencies) run.latencies.push(latency);
       run.elapsedMs += elapsedMs;
-      run.cpu += cpuMs(run.target.pid) - before;
+      run.cpuMs.push((cpuMs(run.target.pid) - before) / latencies.length);
       run.nodeCpu += cpuMs(nodePid) - nodeBefore;
     }
   }
   for (const { callers } of runs) for (const { socket } of callers) socket.destroy();
-  const measured = runs.map(({ target, latencies, elapsedMs, cpu, nodeCpu }) => {
+  const measured = runs.map(({ target, latencies, elapsedMs, cpuMs: perCall, nodeCpu }) => {
     const sorted = ascending(latencies);
     return {
       name: target.name,
       p50Ms: quantile(sorted, 0.5),
       p99Ms: quantile(sorted, 0.99),
       perSecond: (sorted.length / elapsedMs) * 1000,
-      cpuMs: cpu / sorted.length,
+      cpuMs: quantile(ascending(perCall), 0.5),
       nodeCpuMs: nodeCpu / sorted.length,
     };
   });
@@ -75,8 +75,11 @@ async function warmUp(callers: readonly Caller[], request: Buffer): Promise<void
 
 function print(what: string, measured: readonly Measured[]): void {
   say(`\n${what}`);
-  say('           p50 ms   p99 ms  added p50   calls/s  proxy CPU ms/call  event node CPU ms/call');
+  say(
+    '           p50 ms   p99 ms  added p50   calls/s  proxy CPU ms/call  over the floor  event node CPU ms/call',
+  );
   const direct = measured[0]?.p50Ms ?? NaN;
+  const floor = measured.find(({ name }) => name === 'floor')?.cpuMs ?? NaN;
   for (const m of measured) {
     const isBerth = m.name === 'berth';
     say(
@@ -87,6 +90,7 @@ function print(what: string, measured: readonly Measured[]): void {
         (m.p50Ms - direct).toFixed(3).padStart(11),
         m.perSecond.toFixed(0).padStart(10),
         (m.name === 'direct' ? '-' : m.cpuMs.toFixed(3)).padStart(19),
+        (m.name === 'direct' ? '-' : (m.cpuMs / floor).toFixed(2)).padStart(16),
         (isBerth ? m.nodeCpuMs.toFixed(3) : '-').padStart(24),
       ].join(''),
     );
