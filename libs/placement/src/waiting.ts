@@ -1,4 +1,4 @@
-import { forecastOf, totalSeconds, type Verdict } from './plan.js';
+import { type Displaced, forecastOf, totalSeconds, type Verdict } from './plan.js';
 import { isOverdue, waitedSeconds } from './queue.js';
 import { type Admitted, lossOf } from './rank.js';
 import type { Snapshot } from './snapshot.js';
@@ -30,10 +30,12 @@ export function worthWaitingFor(
     if (verdict.kind !== 'blocked') continue;
     const better = settings.waitBeforeQuality && verdict.shape.q < best.plan.shape.q;
     const maySooner = mayWait && verdict.shape.rung !== best.plan.shape.rung;
-    if (!better && !maySooner) continue;
+    // When a call on it ends is worked out only for a plan that would be sooner if it ended at once.
+    if (!better && !(maySooner && isSooner(snapshot, verdict, 0, best, NOBODY_GOES))) continue;
     const { freeInSeconds } = verdict;
     if (freeInSeconds === undefined || freeInSeconds > left) continue;
-    if (!better && !isSooner(snapshot, verdict, freeInSeconds, best)) continue;
+    const { displaces } = verdict;
+    if (!better && !(displaces && isSooner(snapshot, verdict, freeInSeconds, best, displaces))) continue;
     const { artifact, rung } = verdict.shape;
     const what = better ? artifact.label : `${artifact.label} as ${rung}`;
     return { reason: `${what} is waited for: ${verdict.reason}`, freeInSeconds };
@@ -41,15 +43,22 @@ export function worthWaitingFor(
   return undefined;
 }
 
+const NOBODY_GOES: Displaced = { count: 0, lossSeconds: 0 };
+
 /** Whether a plan that has to wait still comes before the best of now, by the goal's key. */
-function isSooner(snapshot: Snapshot, verdict: Blocked, freeInSeconds: number, best: Admitted): boolean {
-  const { plan, displaces } = verdict;
+function isSooner(
+  snapshot: Snapshot,
+  { plan, shape }: Blocked,
+  freeInSeconds: number,
+  best: Admitted,
+  displaces: Displaced,
+): boolean {
   const now = totalSeconds(best.forecast);
   const then = plan && totalSeconds(forecastOf(snapshot, plan, freeInSeconds));
-  if (now === undefined || then === undefined || !displaces) return false;
+  if (now === undefined || then === undefined) return false;
   const { goal } = snapshot.input.settings;
   if (goal === 'fast') return then < now;
-  if (verdict.shape.q !== best.plan.shape.q) return false;
+  if (shape.q !== best.plan.shape.q) return false;
   if (goal === 'resident' && displaces.count > best.victims.length) return false;
   return then + displaces.lossSeconds < now + lossOf(best);
 }
