@@ -44,9 +44,10 @@ const drawn = (grouped: boolean, unknown: boolean): fc.Arbitrary<Drawn> =>
           callId(`c${i}`),
           {
             readyInSeconds: 0,
-            loadSeconds: d.load,
+            // Tenths: what they gain on one another is about what each place costs.
+            loadSeconds: d.load / 10,
             resident: d.load === 0,
-            ...(d.output === undefined ? {} : { outputSeconds: d.output }),
+            ...(d.output === undefined ? {} : { outputSeconds: d.output / 10 }),
           },
         ]),
       );
