@@ -48,6 +48,23 @@ describe('the documentation', () => {
     expect(brokenLinks(page)).toEqual([]);
   });
 
+  it('names tests of the log’s semantics that are there, at least one for each rule', () => {
+    const rows = read('docs/reference/log-semantics.md')
+      .split('\n')
+      .filter((line) => line.startsWith('| ') && !line.startsWith('| topic') && !line.startsWith('| ---'));
+    expect(rows.length).toBeGreaterThan(20);
+    for (const row of rows) {
+      const shown = row.split(' | ').at(-1) ?? '';
+      const files = [...shown.matchAll(/\]\(\.\.\/\.\.\/([^)]+)\): ([^[|]+)/g)];
+      expect([row, files.length > 0]).toEqual([row, true]);
+      for (const [, file = '', tests = ''] of files) {
+        const source = read(file);
+        for (const [, name = ''] of tests.matchAll(/\*([^*]+)\*/g))
+          expect([name, source.includes(name)]).toEqual([name, true]);
+      }
+    }
+  });
+
   it('lists the settings as the table of settings renders them', () => {
     expect(read('docs/reference/settings.md').trim()).toBe(settingsReference().trim());
   });

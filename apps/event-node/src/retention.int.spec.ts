@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { randomUUID } from 'node:crypto';
 import { BACKWARDS, END, type EventStoreDBClient, START } from '@eventstore/db-client';
-import { collect, event, startTestNode, type TestNode } from './testing/node-fixture.js';
+import { collect, event, eventually, startTestNode, type TestNode } from './testing/node-fixture.js';
 
 let running: TestNode;
 let client: EventStoreDBClient;
@@ -151,6 +151,25 @@ test('$all shows what retention hides until a scavenge removes it; revisions and
     expect((await own.node.verify()).faults).toEqual([]);
     expect((await own.node.scavenge()).removedEvents).toBe(2);
   } finally {
+    await own.stop();
+  }
+});
+
+test('the node scavenges by itself, twice an hour', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  const own = await startTestNode();
+  try {
+    const stream = fresh();
+    await own.client.appendToStream(stream, [event(), event(), event()]);
+    await own.client.setStreamMetadata(stream, { maxCount: 1 });
+    const stored = async () =>
+      (await collect(own.client.readAll())).filter((e) => e.event?.streamId === stream).length;
+    vi.advanceTimersByTime(29 * 60_000);
+    expect(await stored()).toBe(3);
+    vi.advanceTimersByTime(60_000);
+    await eventually(async () => (await stored()) === 1, 'what is hidden is gone');
+  } finally {
+    vi.useRealTimers();
     await own.stop();
   }
 });
