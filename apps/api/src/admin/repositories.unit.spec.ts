@@ -96,17 +96,16 @@ describe('the statements of the lists', () => {
     const by = { by: ['hour', 'model'], since: '2026-01-01', limit: 10 };
     const after = encodeCursor('2026-01-03T04:00:00.000Z', 'm', '');
     const { sql, parameters } = usagePage(db, Object.assign(new UsageQuery(), { ...by, after }), 0).compile();
-    const latest =
-      'select distinct "hour" from "views"."usage_hours" where "hour" >= $2 and "hour" <= $3 order by "hour" desc limit $4';
+    const page =
+      'select distinct "hour", "model_key" from "views"."usage_hours" where "hour" >= $2 ' +
+      'and ("hour" < $3 or ("hour" = $4 and ("model_key") > ($5))) order by "hour" desc, "model_key" desc limit $6';
     expect(sql).toContain(
-      `from "views"."usage_hours" where "hour" >= $1 and "hour" >= (select min("hour") as "hour" from (${latest}) as "latest")) as "c" group by "time", "model_key") as "u"`,
+      `from "views"."usage_hours" where "hour" >= $1 and "hour" >= (select min("hour") as "hour" from (${page}) as "page")) as "c" group by "time", "model_key") as "u"`,
     );
     expect(sql).toMatch(/order by "time" desc, "model_key" asc limit \$\d+$/);
-    expect(parameters.slice(0, 4)).toEqual([
-      '2026-01-01T00:00:00.000Z',
-      '2026-01-01T00:00:00.000Z',
-      '2026-01-03T04:00:00.000Z',
-      12,
+    expect(parameters.slice(0, 6)).toEqual([
+      ...['2026-01-01T00:00:00.000Z', '2026-01-01T00:00:00.000Z'],
+      ...['2026-01-03T04:00:00.000Z', '2026-01-03T04:00:00.000Z', 'm', 11],
     ]);
   });
 

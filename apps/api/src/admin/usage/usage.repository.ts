@@ -32,12 +32,9 @@ export function usagePage(db: ViewsDb, query: UsageQuery, nowMs: number) {
     ...(query.by.includes('key') ? (['key_id'] as const) : []),
   ];
   const { sinceMs, untilMs } = rangeOf(query, nowMs);
+  const range = { fromMs: sinceMs, toMs: untilMs };
   const counted = byHour
-    ? hours(db, query, { fromMs: sinceMs, toMs: untilMs }).where(
-        'hour',
-        '>=',
-        earliestHour(db, query, sinceMs),
-      )
+    ? hours(db, query, range).where('hour', '>=', earliestHour(db, query, groups, range))
     : days(db, query, sinceMs, untilMs);
   const summed = db
     .selectFrom(counted.as('c'))
@@ -104,23 +101,25 @@ function days(db: ViewsDb, query: UsageQuery, sinceMs: number, untilMs: number |
 
 const utcDay = sql<string>`date_trunc('day', hour at time zone 'UTC') at time zone 'UTC'`;
 
-/** A page has a row of each hour at least, so earlier hours than it can hold need not be summed. */
-function earliestHour(db: ViewsDb, query: UsageQuery, sinceMs: number) {
-  const { untilMs: toMs } = rangeOf(query, sinceMs);
-  let latest = hours(db, query, { fromMs: sinceMs, toMs })
+/** The hour of the last row of the page: earlier ones need not be summed. */
+function earliestHour(db: ViewsDb, query: UsageQuery, groups: readonly GroupName[], range: Range) {
+  const names = groups.filter((name) => name !== 'time');
+  let rows = hours(db, query, range)
     .clearSelect()
-    .select('hour')
-    .distinct()
-    .orderBy('hour', 'desc');
-  const [at] = query.after === undefined ? [] : decodeCursor(query.after, 3);
-  if (at !== undefined) latest = latest.where('hour', '<=', at);
-  return db
-    .selectFrom(latest.limit(query.limit + 2).as('latest'))
-    .select((eb) => eb.fn.min('hour').as('hour'));
+    .select(['hour', ...names])
+    .distinct();
+  if (query.after !== undefined) rows = rows.where(behind(groups, decodeCursor(query.after, 3), 'hour'));
+  // Backwards along the index; in which order the rows of one hour come does not matter here.
+  for (const name of ['hour', ...names] as const) rows = rows.orderBy(name, 'desc');
+  return db.selectFrom(rows.limit(query.limit + 1).as('page')).select((eb) => eb.fn.min('hour').as('hour'));
 }
 
 /** After the last row of the page before: times fall, names rise. */
-function behind(groups: readonly GroupName[], [at, model, key]: readonly string[]) {
+function behind(
+  groups: readonly GroupName[],
+  [at, model, key]: readonly string[],
+  time: 'time' | 'hour' = 'time',
+) {
   const values: Readonly<Record<string, string | undefined>> = { time: at, model_key: model, key_id: key };
   const names = groups.filter((name) => name !== 'time');
   const rising =
@@ -128,7 +127,7 @@ function behind(groups: readonly GroupName[], [at, model, key]: readonly string[
       ? sql<boolean>`false`
       : sql<boolean>`(${sql.join(names.map((name) => sql.ref(name)))}) > (${sql.join(names.map((name) => values[name]))})`;
   if (!groups.includes('time')) return rising;
-  return sql<boolean>`(time < ${at} or (time = ${at} and ${rising}))`;
+  return sql<boolean>`(${sql.ref(time)} < ${at} or (${sql.ref(time)} = ${at} and ${rising}))`;
 }
 
 @Injectable()
