@@ -428,6 +428,23 @@ export interface UsageHoursTable {
   bytes_out: number;
 }
 
+export interface WhatIfNightsTable {
+  day: string;
+  from_at: string;
+  to_at: string;
+  calls: number;
+  left_out: number;
+  decisions: number;
+  identical: number;
+  really: Json;
+  as_it_was: Json;
+  changes: Json;
+  least: Json;
+  sentence: string;
+  api_id: string;
+  position: string;
+}
+
 export interface WorkersTable {
   worker_id: string;
   name: string | null;
@@ -478,6 +495,7 @@ export interface DB {
   stored_artifacts: StoredArtifactsTable;
   usage_days: UsageDaysTable;
   usage_hours: UsageHoursTable;
+  what_if_nights: WhatIfNightsTable;
   workers: WorkersTable;
 }
 
@@ -868,6 +886,25 @@ export const TABLES = {
       'decode_ms',
       'waited_ms',
       'bytes_out',
+    ],
+  },
+  what_if_nights: {
+    key: ['day'],
+    columns: [
+      'day',
+      'from_at',
+      'to_at',
+      'calls',
+      'left_out',
+      'decisions',
+      'identical',
+      'really',
+      'as_it_was',
+      'changes',
+      'least',
+      'sentence',
+      'api_id',
+      'position',
     ],
   },
   workers: {

@@ -55,6 +55,7 @@ import { Recorder } from './recorder/recorder.js';
 import { ServingFacts } from './recorder/serving-facts.js';
 import { replayProcesses } from './replay/replay-process.js';
 import { Replays } from './replay/replays.js';
+import { NightlySummary } from './what-if/nightly-summary.js';
 import { WhatIfs } from './what-if/what-ifs.js';
 
 const CALLS_DEADLINE_MS = 10_000;
@@ -210,6 +211,14 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
   const live = createLive({ access: door, log, fleet, admission, sessions, activity, logger, now });
   const { eventstoreUrl, databaseUrl } = config;
   const whatIfs = new WhatIfs({ eventstoreUrl, now });
+  const nightly = new NightlySummary({
+    log,
+    whatIfs,
+    apiId: id,
+    apis: () => fleet.apis.apis.keys(),
+    now,
+    logger,
+  });
   const replays = new Replays({ start: replayProcesses({ eventstoreUrl, databaseUrl }), now });
   const management = new Management({
     access: door,
@@ -248,6 +257,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     lostWorkers.start();
     operator.start();
     upkeep.start();
+    nightly.start();
   };
   return {
     details: { port, url: `http://${urlHost(config.host)}:${port}`, apiId: id },
@@ -268,6 +278,7 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
       verdicts.stop();
       slots.close();
       await operator.stop();
+      nightly.stop();
       await whatIfs.stop();
       replays.stop();
       sessions.close();

@@ -10,6 +10,7 @@ import { operatorFold } from '#domain/operator/operator.js';
 import { pullsFold } from '#domain/pulls/pulls.js';
 import { readingsFold } from '#domain/readings/readings.js';
 import { settingsFold } from '#domain/settings/settings.js';
+import { nightsFold } from '#domain/what-if/nights.js';
 import { workerFold } from '#domain/worker/evolve.js';
 import { parseHistoryStream, streams } from './streams.js';
 
@@ -36,6 +37,7 @@ export const catalogue = {
   pull: (id: WorkerId) => typed(streams.pull(id), pullsFold(id)),
   readings: (id: WorkerId) => typed(streams.readings(id), readingsFold(id)),
   apis: typed(streams.apis, fleetFold),
+  whatIf: typed(streams.whatIf, nightsFold),
 } as const;
 
 export const CATEGORIES = [
@@ -87,6 +89,7 @@ export function streamNamed(name: string): TypedStream<unknown, BerthEvent> | un
     case 'readings':
       return widened(catalogue.readings(workerId(id)));
     case 'fleet':
+      if (name === streams.whatIf) return widened(catalogue.whatIf);
       return name === streams.apis ? widened(catalogue.apis) : undefined;
     case 'log':
     case undefined:

@@ -15,6 +15,7 @@ describe('the catalogue of streams', () => {
       'pull-w1',
       'readings-w1',
       'fleet-apis',
+      'fleet-what-if',
     ]) {
       expect(streamNamed(name)?.name).toBe(name);
     }

@@ -13,6 +13,7 @@ export const streams = {
   pull: (id: WorkerId): string => `pull-${id}`,
   readings: (id: WorkerId): string => `readings-${id}`,
   apis: 'fleet-apis',
+  whatIf: 'fleet-what-if',
   identity: 'log-identity',
 } as const;
 

@@ -41,6 +41,7 @@ export const CURRENT_VERSIONS = {
   ApiStarted: 1,
   ApiStopped: 1,
   ApiLost: 1,
+  WhatIfSummarised: 1,
   LogCreated: 1,
   SettingsChanged: 1,
   KeyIssued: 1,

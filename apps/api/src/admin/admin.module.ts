@@ -53,6 +53,7 @@ import { SettingsController } from './settings/settings.controller.js';
 import { SettingsService } from './settings/settings.service.js';
 import { ViewsReader } from './views/views-reader.js';
 import { WhatIfController } from './what-if/what-if.controller.js';
+import { WhatIfNightsController, WhatIfNightsRepository } from './what-if/what-if-nights.controller.js';
 import { WorkersController } from './workers/workers.controller.js';
 import { WorkersRepository } from './workers/workers.repository.js';
 
@@ -92,6 +93,7 @@ export const REPOSITORIES = [
   ResidentsRepository,
   StorageRepository,
   UsageRepository,
+  WhatIfNightsRepository,
   WorkersRepository,
 ] as const;
 
@@ -117,6 +119,7 @@ export const ADMIN_CONTROLLERS = [
   TelemetryController,
   UsageController,
   WhatIfController,
+  WhatIfNightsController,
   WorkersController,
   OpenapiController,
 ] as const;

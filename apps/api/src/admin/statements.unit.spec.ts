@@ -37,6 +37,7 @@ import { DailyRepository } from './usage/daily.repository.js';
 import { UsageQuery } from './usage/usage.dto.js';
 import { UsageRepository } from './usage/usage.repository.js';
 import { ViewsReader } from './views/views-reader.js';
+import { WhatIfNightsRepository } from './what-if/what-if-nights.controller.js';
 import { WorkersRepository } from './workers/workers.repository.js';
 
 /** What a connection was asked; it gives one row of whatever it is. */
@@ -97,6 +98,7 @@ const METHODS: Readonly<Record<string, () => Promise<unknown>>> = {
   'StorageRepository.read': () => new StorageRepository(views).read(),
   'UsageRepository.page': () => new UsageRepository(views).page(new UsageQuery()),
   'UsageRepository.keyNames': () => new UsageRepository(views).keyNames(['k']),
+  'WhatIfNightsRepository.page': () => new WhatIfNightsRepository(views).page(new ListQuery()),
   'WorkersRepository.page': () => new WorkersRepository(views).page(new ListQuery()),
   'views position': () => views.read((of) => viewsPosition(of).executeTakeFirst()),
   ...Object.fromEntries(
@@ -166,6 +168,7 @@ const STATEMENTS: Readonly<Record<string, readonly string[]>> = {
     'select * from (select "time", sum("calls")::bigint as "calls", sum("completed")::bigint as "completed", sum("failed")::bigint as "failed", sum("abandoned")::bigint as "abandoned", sum("refused")::bigint as "refused", sum("prompt_tokens")::bigint as "prompt_tokens", sum("cached_tokens")::bigint as "cached_tokens", sum("output_tokens")::bigint as "output_tokens", sum("reasoning_tokens")::bigint as "reasoning_tokens", sum("prompt_ms")::bigint as "prompt_ms", sum("decode_ms")::bigint as "decode_ms", sum("waited_ms")::bigint as "waited_ms", sum("bytes_out")::bigint as "bytes_out" from (select "day" as "time", "model_key", "key_id", "calls", "completed", "failed", "abandoned", "refused", "prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "prompt_ms", "decode_ms", "waited_ms", "bytes_out" from "views"."usage_days" where "day" >= $1) as "c" group by "time") as "u" order by "time" desc limit $2',
   ],
   'UsageRepository.keyNames': ['select "key_id", "name" from "views"."api_keys" where "key_id" in ($1)'],
+  'WhatIfNightsRepository.page': ['select * from "views"."what_if_nights" order by "day" desc limit $1'],
   'WorkersRepository.page': [
     'select * from "views"."workers" order by "worker_id" limit $1',
     'select * from "views"."devices" where "worker_id" in ($1) and "present" = $2 order by "worker_id", "ordinal"',

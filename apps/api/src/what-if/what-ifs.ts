@@ -11,7 +11,16 @@ export interface WhatIfsOptions {
   readonly now: () => number;
   /** Longer than this it may not take. */
   readonly mostMs?: number;
+  /** A thread of its own when left out. */
+  readonly startThread?: (order: WhatIfOrder) => WhatIfThread;
 }
+
+/** What is used of a thread. */
+export type WhatIfThread = Pick<Worker, 'terminate'> & {
+  on(event: 'message', hear: (word: WhatIfWord) => void): unknown;
+  on(event: 'error', hear: (error: Error) => void): unknown;
+  on(event: 'exit', hear: () => void): unknown;
+};
 
 const DAY_MS = 86_400_000;
 /** A longer time would be thinned out by the limit on calls anyhow. */
@@ -25,7 +34,7 @@ const MOST_HEAP_MB = 2048;
 export class WhatIfs {
   readonly #o: WhatIfsOptions;
   readonly #items = new Map<string, WhatIfItem>();
-  #running: { readonly id: string; readonly thread: Worker } | undefined;
+  #running: { readonly id: string; readonly thread: WhatIfThread; readonly ended: Promise<void> } | undefined;
 
   constructor(options: WhatIfsOptions) {
     this.#o = options;
@@ -64,18 +73,22 @@ export class WhatIfs {
     return item;
   }
 
+  /** The item of one that was started, once it is over. */
+  async ended(id: string): Promise<Pick<WhatIfItem, 'report' | 'error'>> {
+    if (this.#running?.id === id) await this.#running.ended;
+    return this.#items.get(id) ?? { error: 'Nothing is known of it any more.' };
+  }
+
   async stop(): Promise<void> {
     await this.#running?.thread.terminate();
   }
 
   #run(id: string, order: WhatIfOrder): void {
-    const { mostMs = MOST_MS } = this.#o;
-    const thread = new Worker(new URL('./what-if-thread.js', import.meta.url), {
-      workerData: order,
-      execArgv: [],
-      resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
-    });
-    this.#running = { id, thread };
+    const { mostMs = MOST_MS, startThread = threadOf } = this.#o;
+    const thread = startThread(order);
+    let over: () => void = () => undefined;
+    const ended = new Promise<void>((resolve) => (over = resolve));
+    this.#running = { id, thread, ended };
     const tooLong = setTimeout(() => {
       this.#fail(id, `It was not done within ${formatSeconds(mostMs / 1000)}; choose a shorter time.`);
       void thread.terminate();
@@ -86,6 +99,7 @@ export class WhatIfs {
       clearTimeout(tooLong);
       this.#running = undefined;
       this.#fail(id, 'It was stopped before it was done.');
+      over();
     });
   }
 
@@ -124,6 +138,13 @@ export class WhatIfs {
     return { fromMs, toMs };
   }
 }
+
+const threadOf = (order: WhatIfOrder): WhatIfThread =>
+  new Worker(new URL('./what-if-thread.js', import.meta.url), {
+    workerData: order,
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: MOST_HEAP_MB },
+  });
 
 function refuse(message: string): never {
   throw new BerthFailure(berthError('invalid_request', message, { param: 'from' }));

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { EventEmitter } from 'node:events';
 import { plainToInstance } from 'class-transformer';
 import { validateSync } from 'class-validator';
 import { describe, expect, it } from 'vitest';
@@ -8,6 +9,7 @@ import { TimeOfLogBuilder } from '#placement/what-if/time-of-log.js';
 import { WhatIfController } from '../admin/what-if/what-if.controller.js';
 import { AskWhatIf } from '../admin/what-if/what-if.dto.js';
 import { answer } from './answer.js';
+import { queryPipe } from '../admin/problem/query-pipe.js';
 import { WhatIfs } from './what-ifs.js';
 
 const timeOf = (calls: number) => {
@@ -40,6 +42,68 @@ describe('the answer to a what-if', () => {
     const twice = { devices: [{ name: 'card', bytes: 1 }] };
     const nobody = { ...time, end: { ...time.end, workers: [] } };
     await expect(answer(nobody, [twice], false, () => undefined)).rejects.toThrow(/No worker/);
+  });
+});
+
+/** A thread that says what the test has it say. */
+class StagedThread extends EventEmitter {
+  terminated = 0;
+  terminate(): Promise<number> {
+    this.terminated += 1;
+    this.emit('exit', 1);
+    return Promise.resolve(1);
+  }
+}
+
+describe('a what-if that runs', () => {
+  const begun = (mostMs?: number) => {
+    const threads: StagedThread[] = [];
+    const whatIfs = new WhatIfs({
+      eventstoreUrl: 'esdb://nowhere',
+      now: () => DAY_MS,
+      startThread: () => {
+        const thread = new StagedThread();
+        threads.push(thread);
+        return thread;
+      },
+      ...(mostMs === undefined ? {} : { mostMs }),
+    });
+    return { whatIfs, threads, item: whatIfs.start({}) };
+  };
+
+  it('tells its step and how far it is, and a second one is a conflict that names it until it has ended', async () => {
+    const { whatIfs, threads, item } = begun();
+    threads[0]?.emit('message', { kind: 'step', step: 'simulating', fraction: 0.5 });
+    expect(whatIfs.of(item.id)).toMatchObject({ state: 'running', step: 'simulating', fraction: 0.5 });
+    expect(() => whatIfs.start({})).toThrow(item.id);
+    threads[0]?.emit('message', { kind: 'failed', message: 'No calls lie in this time.' });
+    threads[0]?.emit('exit');
+    expect(await whatIfs.ended(item.id)).toMatchObject({
+      state: 'failed',
+      error: 'No calls lie in this time.',
+    });
+    expect(whatIfs.start({})).toMatchObject({ state: 'running' });
+  });
+
+  it('is ended when it takes too long, and says what to do', async () => {
+    const { whatIfs, threads, item } = begun(1);
+    expect(await whatIfs.ended(item.id)).toMatchObject({
+      state: 'failed',
+      error: expect.stringMatching(/not done within .*choose a shorter time/) as string,
+    });
+    expect(threads[0]?.terminated).toBe(1);
+  });
+
+  it('says so when its thread dies by itself, or with the api', async () => {
+    const broken = begun();
+    broken.threads[0]?.emit('error', new Error('out of memory'));
+    broken.threads[0]?.emit('exit');
+    expect(broken.whatIfs.of(broken.item.id)).toMatchObject({ error: 'It ended by itself: out of memory' });
+    const stopped = begun();
+    await stopped.whatIfs.stop();
+    expect(stopped.whatIfs.of(stopped.item.id)).toMatchObject({
+      error: 'It was stopped before it was done.',
+    });
   });
 });
 
@@ -76,6 +140,24 @@ describe('what may be asked', () => {
     { settings: 'lru' },
   ])('is refused when it is malformed: %j', (ask) => {
     expect(validateSync(plainToInstance(AskWhatIf, ask))).not.toEqual([]);
+  });
+
+  it('is refused by the path of the field that is wrong, in a list too', async () => {
+    const pipe = queryPipe();
+    const body = {
+      devices: [
+        { name: 'card', bytes: 1 },
+        { name: 'other', bytes: 0, colour: 'red' },
+      ],
+    };
+    const refused = await pipe
+      .transform(body, { type: 'body', metatype: AskWhatIf })
+      .catch((error: unknown) => error);
+    expect(refused).toBeInstanceOf(BerthFailure);
+    const { param, message } = (refused as BerthFailure).error;
+    expect(['devices.1.bytes', 'devices.1.colour']).toContain(param);
+    expect(message).toContain('devices.1.bytes must not be less than 1');
+    expect(message).toContain('devices.1.colour is not a field of it');
   });
 
   it('is answered with what is missing when it is not known', () => {

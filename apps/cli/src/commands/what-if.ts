@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { WhatIfItem, WhatIfRequest } from '#domain/wire/index.js';
+import type { WhatIfItem, WhatIfNight, WhatIfRequest, WirePage } from '#domain/wire/index.js';
 import { parseBytes } from '#domain/units.js';
 import { parseArgs, type ParsedArgs, valueIn } from '../args.js';
 import type { AdminClient } from '../client/admin-client.js';
 import { UsageError } from '../usage-error.js';
+import { nightsText } from '../views/what-if-nights-view.js';
 import { whatIfText } from '../views/what-if-view.js';
 import { type Command, exit, flagOn, flagText } from './command.js';
 import { clientOf, READER_FLAGS, READER_FLAGS_HELP } from './readers.js';
@@ -20,6 +21,7 @@ export const FLAGS = {
   policy: 'value',
   set: 'value',
   'no-bound': 'switch',
+  nightly: 'switch',
 } as const;
 
 const LOOK_EVERY_MS = 500;
@@ -42,6 +44,7 @@ export const whatIf: Command = {
     '  --workers N              N workers more, each a copy of the first',
     `  --policy ${POLICIES.join('|')}   whom to evict`,
     '  --set NAME=VALUE,…       any placement setting, for every model',
+    '  --nightly                nothing is asked: the summary of each night, newest first',
     '  --no-bound               without the least loading possible, which takes longest',
     READER_FLAGS_HELP,
   ].join('\n'),
@@ -50,6 +53,11 @@ export const whatIf: Command = {
     const args = parseArgs(argv, FLAGS, 'what-if');
     if (args.words.length > 0) throw new UsageError(`\`berth what-if\` takes no "${args.words[0] ?? ''}"`);
     const client = clientOf(args);
+    if (flagOn(args, 'nightly')) {
+      const nights = await client.get<WirePage<WhatIfNight>>('/admin/what-if/nightly');
+      console.log(flagOn(args, 'json') ? JSON.stringify(nights, null, 2) : nightsText(nights.items));
+      return exit(0);
+    }
     const asked = requestOf(args, Date.now());
     const end = await endOf(client, await client.send<WhatIfItem>('POST', '/admin/what-if', asked));
     if (flagOn(args, 'json')) console.log(JSON.stringify(end, null, 2));

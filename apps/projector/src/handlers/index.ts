@@ -13,6 +13,7 @@ import { operatorHandlers } from './operator-handlers.js';
 import { pullHandlers } from './pull-handlers.js';
 import { residentHandlers } from './resident-handlers.js';
 import { settingsHandlers } from './settings-handlers.js';
+import { whatIfHandlers } from './what-if-handlers.js';
 import { workerHandlers } from './worker-handlers.js';
 
 export const handlers: Handlers = {
@@ -28,6 +29,7 @@ export const handlers: Handlers = {
   ...keyHandlers,
   ...operatorHandlers,
   ...pullHandlers,
+  ...whatIfHandlers,
 };
 
 /** Streams that the views are folded from. */

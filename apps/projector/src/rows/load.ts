@@ -15,6 +15,7 @@ const FIRST = [
   'operator_actions',
   'pulls',
   'load_history',
+  'what_if_nights',
 ] as const satisfies readonly ViewTable[];
 
 /**

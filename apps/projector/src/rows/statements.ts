@@ -13,7 +13,7 @@ export function selectByKeys<T extends ViewTable>(
   const columns: readonly string[] = TABLES[table].key;
   const arrays = columns.map((column, part) => {
     const values = keys.map((key) => key[part] ?? '');
-    return sql`${values}::${sql.raw(arrayType(column))}`;
+    return sql`${values}::${sql.raw(arrayType(table, column))}`;
   });
   const names = sql.join(columns.map((column) => sql.ref(column)));
   return sql<
@@ -22,8 +22,9 @@ export function selectByKeys<T extends ViewTable>(
 }
 
 /** Keys are text but for these. */
-function arrayType(column: string): 'uuid[]' | 'timestamptz[]' | 'text[]' {
+function arrayType(table: ViewTable, column: string): 'uuid[]' | 'timestamptz[]' | 'text[]' {
   if (column === 'event_id') return 'uuid[]';
+  if (table === 'what_if_nights') return 'text[]';
   return column === 'hour' || column === 'day' ? 'timestamptz[]' : 'text[]';
 }
 

@@ -26,6 +26,7 @@ export const VIEW_TABLES = [
   'usage_days',
   'days',
   'size_accuracy',
+  'what_if_nights',
 ] as const satisfies readonly ViewTable[];
 
 export const emptyViews = (): Views => ({
@@ -50,4 +51,5 @@ export const emptyViews = (): Views => ({
   usage_days: new RowSet('usage_days'),
   days: new RowSet('days'),
   size_accuracy: new RowSet('size_accuracy'),
+  what_if_nights: new RowSet('what_if_nights'),
 });

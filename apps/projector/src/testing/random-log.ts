@@ -60,7 +60,7 @@ const HISTORY_TYPES = [
   'ContextProbed',
 ] as const;
 const READINGS_TYPES = ['DevicesRead'] as const;
-const FLEET_TYPES = ['ApiStarted', 'ApiStopped', 'ApiLost'] as const;
+const FLEET_TYPES = ['ApiStarted', 'ApiStopped', 'ApiLost', 'WhatIfSummarised'] as const;
 const KEY_TYPES = ['KeyIssued', 'KeyRevoked'] as const;
 const OPERATOR_TYPES = [
   'OperatorActionRequested',
@@ -166,6 +166,7 @@ function streamOf(type: BerthEventType, worker: string, model: string, keyId: st
   if (isOneOf(CALL_TYPES)) return `calls-${model}`;
   if (isOneOf(CATALOG_TYPES)) return `catalog-${worker}`;
   if (isOneOf(HISTORY_TYPES)) return `history-${worker}~${model}`;
+  if (type === 'WhatIfSummarised') return 'fleet-what-if';
   if (isOneOf(FLEET_TYPES)) return 'fleet-apis';
   if (isOneOf(READINGS_TYPES)) return `readings-${worker}`;
   if (isOneOf(KEY_TYPES)) return `key-${keyId}`;

@@ -4,6 +4,7 @@ import type { FleetEvent, IdentityEvent } from './fleet-events.js';
 import type { HistoryEvent } from './history-events.js';
 import type { KeyEvent, OperatorEvent, PullEvent, SettingsEvent } from './other-events.js';
 import type { ReadingsEvent } from './readings-events.js';
+import type { WhatIfEvent } from './what-if-events.js';
 import type { WorkerEvent } from './worker-events.js';
 
 export * from './call-events.js';
@@ -13,6 +14,7 @@ export * from './fleet-events.js';
 export * from './history-events.js';
 export * from './other-events.js';
 export * from './readings-events.js';
+export * from './what-if-events.js';
 export * from './worker-events.js';
 
 /** Every event that Berth writes. Type names are unique over all streams: a public contract. */
@@ -22,6 +24,7 @@ export type BerthEvent =
   | HistoryEvent
   | CatalogEvent
   | FleetEvent
+  | WhatIfEvent
   | IdentityEvent
   | SettingsEvent
   | KeyEvent

@@ -102,3 +102,15 @@ export interface WhatIfReport {
   /** What was assumed. */
   readonly notes: readonly string[];
 }
+
+/** `GET /admin/what-if/nightly`: what a night's summary kept of the report. */
+export interface WhatIfNight extends Pick<
+  WhatIfReport,
+  'from' | 'to' | 'calls' | 'leftOut' | 'really' | 'asItWas' | 'changes' | 'least' | 'sentence'
+> {
+  /** The local date of the night that ended it: `2026-01-05`. */
+  readonly day: string;
+  /** Decisions that were made again, and how many came out the same. */
+  readonly decisions: number;
+  readonly identical: number;
+}

@@ -42,6 +42,7 @@ const CATEGORY_OF: Readonly<Record<BerthEventType, Category>> = {
   ApiStarted: 'fleet',
   ApiStopped: 'fleet',
   ApiLost: 'fleet',
+  WhatIfSummarised: 'fleet',
   LogCreated: 'log',
   SettingsChanged: 'settings',
   KeyIssued: 'key',

@@ -86,6 +86,7 @@ export const ROUTES: Readonly<Record<string, RouteDescription>> = {
     'Take the logged calls of a time through other hardware or settings',
     'WhatIfItem',
   ),
+  'GET /admin/what-if/nightly': list('The summary of each night, newest first', 'WhatIfNight'),
   'GET /admin/what-if/{id}': one('One what-if, with its report once it is done', 'WhatIfItem'),
   'GET /admin/workers': list('Machines, devices, limits, foreign use', 'worker'),
   'PATCH /admin/workers/{id}/limits': one('Limit a device or the cores of a worker', 'WireWritten'),

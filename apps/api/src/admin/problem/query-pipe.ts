@@ -15,12 +15,33 @@ export const queryPipe = (): ValidationPipe =>
 interface FieldError {
   readonly property: string;
   readonly constraints?: Readonly<Record<string, string>>;
+  /** Of what lies in it. */
+  readonly children?: readonly FieldError[];
+}
+
+interface Fault {
+  /** `devices.0.bytes` */
+  readonly field: string;
+  readonly sentence: string;
 }
 
 function refusalOf(errors: readonly FieldError[]) {
-  const [first] = errors;
-  const sentences = errors.flatMap((error) => Object.values(error.constraints ?? {}));
+  const faults = errors.flatMap((error) => faultsOf(error, ''));
+  const [first] = faults;
+  const sentences = faults.map(({ sentence }) => sentence);
   return berthError('invalid_request', `${sentences.join('; ') || 'The query is malformed'}.`, {
-    ...(first ? { param: first.property } : {}),
+    ...(first ? { param: first.field } : {}),
   });
+}
+
+/** A sentence begins with the name of its own field: what that lies in is put before it. */
+function faultsOf({ property, constraints, children = [] }: FieldError, within: string): readonly Fault[] {
+  const field = `${within}${property}`;
+  return [
+    ...Object.entries(constraints ?? {}).map(([kind, text]) => ({
+      field,
+      sentence: kind === 'whitelistValidation' ? `${field} is not a field of it` : `${within}${text}`,
+    })),
+    ...children.flatMap((child) => faultsOf(child, `${field}.`)),
+  ];
 }
