@@ -197,6 +197,7 @@ describe('bad input and faults', () => {
 
   it('keeps engines over kill -9 of the agent: they are adopted, none is started twice, calls go on meanwhile', async () => {
     await says('quay/a');
+    expect((await stack.chat('quay/endless', 'go on', { max_tokens: 2 })).status).toBe(200);
     const before = await running();
     const pid = stack.pidOf('agent');
     // An answer under way does not even notice.
