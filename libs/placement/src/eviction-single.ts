@@ -7,7 +7,7 @@ import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
  */
 
 /** What a byte that is freed is worth: so much of the least loss for which any candidate gives one up. */
-export const FREED_SHARE = 0.6;
+export const FREED_SHARE = 0.7;
 
 /** As many candidates as are searched exactly. */
 const COLUMNS = 20;

@@ -153,16 +153,16 @@ describe('the expected loss', () => {
     });
 
   it('of a model without gaps longer than its idleness counts one unknown gap alone', () => {
-    expect(soonnessByGaps(undefined, NOW_MS)).toBeCloseTo(180 / (180 + 2 * (600 + 60)), 12);
-    expect(soonnessByGaps(every(100, 1, 40), NOW_MS)).toBeCloseTo(180 / (180 + 2 * (40 + 60)), 12);
-    expect(soonnessByGaps(every(100, 10, 400), NOW_MS)).toBeCloseTo(180 / (180 + 2 * (400 + 60)), 12);
+    expect(soonnessByGaps(undefined, NOW_MS)).toBeCloseTo(240 / (240 + 2 * (600 + 60)), 12);
+    expect(soonnessByGaps(every(100, 1, 40), NOW_MS)).toBeCloseTo(240 / (240 + 2 * (40 + 60)), 12);
+    expect(soonnessByGaps(every(100, 10, 400), NOW_MS)).toBeCloseTo(240 / (240 + 2 * (400 + 60)), 12);
   });
   it('weighs what is left of each longer gap, half as much every 16 gaps back', () => {
-    const unknown = 180 / (180 + 2 * (40 + 60));
+    const unknown = 240 / (240 + 2 * (40 + 60));
     const weights = [...Array(9).keys()].map((back) => 0.5 ** (back / 16));
     const sum = weights.reduce((a, b) => a + b, 0);
     expect(soonnessByGaps(every(100, 10, 40), NOW_MS)).toBeCloseTo(
-      (unknown + sum * Math.exp(-60 / 180)) / (1 + sum),
+      (unknown + sum * Math.exp(-60 / 240)) / (1 + sum),
       12,
     );
   });
@@ -172,10 +172,10 @@ describe('the expected loss', () => {
     expect(at(310)).toBeLessThan(at(290));
     expect(at(3000)).toBeLessThan(at(310));
   });
-  it('counts calls half as much every hour back, by the time seen of them and 1,200 s', () => {
+  it('counts calls half as much every hour back, by the time seen of them and 2,400 s', () => {
     const counted = 1 + 0.5 + 0.25;
     const exposure = (3600 / Math.LN2) * (1 - 0.25);
-    const expected = (180 * counted) / (exposure + 1200);
+    const expected = (240 * counted) / (exposure + 2400);
     expect(soonnessByRate(every(3600, 3, 0), NOW_MS)).toBeCloseTo(expected / (1 + expected), 12);
     expect(soonnessByRate(every(3600, 3, 3600), NOW_MS)).toBeLessThan(expected / (1 + expected));
     expect(soonnessByRate(undefined, NOW_MS)).toBe(1);

@@ -7,7 +7,7 @@ import { memo } from './memo.js';
 /** H: calls so far back count half in the order `gdsf`. */
 export const HORIZON_SECONDS = 600;
 /** τ: a reload that is needed so much later weighs 1/e of one that is needed at once. */
-export const SOON_SECONDS = 180;
+export const SOON_SECONDS = 240;
 /** A gap counts half as much as one that came so many gaps after it. */
 const HALVED_EVERY_GAPS = 16;
 /** A gap of unknown length stands beside the known ones: what is left of it is this many times what has passed. */
@@ -16,7 +16,7 @@ const UNKNOWN_SECONDS = 60;
 /** A call counts half as much for every so many seconds that it lies back. */
 const RATE_HALVED_EVERY_SECONDS = 3600;
 /** Time without calls that is added to what was seen of a model: one call alone makes no high rate. */
-const RATE_PRIOR_SECONDS = 1200;
+const RATE_PRIOR_SECONDS = 2400;
 /** How long a model that was never called is taken to have been idle. */
 const NEVER_CALLED_IDLE_SECONDS = 600;
 
@@ -55,7 +55,7 @@ export function soonnessByGaps(calls: CallHistory | undefined, nowMs: number): n
 
 /**
  * The mean of e^(−T ÷ τ) when calls come independently, λτ ÷ (1 + λτ): λ the calls of the last hours, later ones counting
- * more, by the time in which they came, that counting likewise, and 1,200 s. Of a model that was never called it says
+ * more, by the time in which they came, that counting likewise, and 2,400 s. Of a model that was never called it says
  * nothing.
  */
 export function soonnessByRate(calls: CallHistory | undefined, nowMs: number): number {

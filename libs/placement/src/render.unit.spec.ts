@@ -44,7 +44,7 @@ describe('renderDecision', () => {
           RAM  99.0 MiB
 
         Who has to go
-          tiny/a frees 100.0 MiB of RAM; expected loss 0.2 s
+          tiny/a frees 100.0 MiB of RAM; expected loss 0.3 s
           The loss is what its next call would wait longer, weighed by how soon that is expected. No other
             choice would cost less, when what is freed beyond the need counts in its favour.
 

@@ -1,6 +1,6 @@
 import type { DecisionCause } from '#domain/events/worker-events.js';
 import type { Artifact } from '#domain/events/catalog-events.js';
-import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
+import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
 import { type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
 import { approvedArtifacts } from './ask.js';
@@ -17,6 +17,7 @@ import { type ProcessFigures, processFiguresOf } from './process-figures.js';
 import { isOverdue } from './queue.js';
 import { mostRoomFirst, type Room, roomsOf } from './room.js';
 import { defaultSettings } from './setting-levels.js';
+import { ReloadsByPlace } from './warm-files.js';
 
 /** A resident that cannot be a victim now, and why. */
 export interface Blocking {
@@ -121,11 +122,12 @@ function sortResidents(
   const blocking: Blocking[] = [];
   const overdue = input.ticket !== undefined && isOverdue(input.ticket, input.nowMs, input.settings);
   const wantedAhead = modelsWantedAhead(input);
+  const reloads = new ReloadsByPlace(input.otherHistories, rooms.get(RAM)?.roomBytes);
   for (const resident of residents) {
     if (resident.modelKey === input.model.modelKey && !resident.leaving) continue;
     const reason = whyNotVictim(input, resident, wantedAhead);
     if (reason === undefined) {
-      candidates.push(candidateOf(input, resident, charges, rooms));
+      candidates.push(candidateOf(input, resident, charges, rooms, reloads));
       continue;
     }
     const activity = input.activity.get(resident.residentId);
@@ -141,7 +143,7 @@ function sortResidents(
       ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
     });
     if (reason.busy && overdue) {
-      const candidate = candidateOf(input, resident, charges, rooms);
+      const candidate = candidateOf(input, resident, charges, rooms, reloads);
       busy.push({ ...candidate, band: candidate.band + BUSY_BAND });
     }
   }
@@ -233,20 +235,23 @@ function candidateOf(
   resident: Resident,
   charges: ReadonlyMap<ResidentId, Charge>,
   rooms: ReadonlyMap<DeviceId, Room>,
+  reloads: ReloadsByPlace,
 ): EvictionCandidate {
   const { modelKey, residentId } = resident;
   const charge = charges.get(residentId);
   const bytes = charge?.bytes ?? NO_BYTES;
   const calls = input.calls.get(modelKey);
   const { weightsBytes, klass } = factsOf(resident);
-  const reload = loadSeconds(input.otherHistories.get(modelKey), klass, weightsBytes);
+  const history = input.otherHistories.get(modelKey);
+  const reloadSeconds =
+    (history && reloads.secondsOf(history, klass)) ?? loadSeconds(history, klass, weightsBytes).seconds;
   return {
     residentId,
     modelKey,
     band: bandOf(input, resident),
     frees: charge && charge.unknownOn.size > 0 ? unknownFrees(charge, charges, rooms) : bytes,
-    lossSeconds: expectedLoss(soonness(calls, input.nowMs), reload.seconds, meanWaitSeconds(calls)),
-    reloadSeconds: reload.seconds,
+    lossSeconds: expectedLoss(soonness(calls, input.nowMs), reloadSeconds, meanWaitSeconds(calls)),
+    reloadSeconds,
     idleSeconds: idleSecondsOf(input, resident),
     calls: calls?.calls ?? 0,
     agedCalls: input.settings.evictionOrder === 'gdsf' ? agedCalls(calls, input.nowMs) : 0,

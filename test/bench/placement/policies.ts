@@ -79,6 +79,8 @@ export function berth(variant: BerthVariant = {}): Policy {
 const OLLAMA = 'Ollama as shipped';
 const LRU = 'LRU, regrouped queue';
 export const NAMES = { berth: 'Berth', ollama: OLLAMA, lru: LRU } as const;
+/** Those that know the calls to come. */
+export const CLAIRVOYANTS: readonly string[] = ['Belady', 'Belady by cost'];
 
 export const policies = (): readonly Policy[] => [
   berth(),

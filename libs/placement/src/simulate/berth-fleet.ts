@@ -105,7 +105,8 @@ function workerOf(box: SimBox): WorkerState {
       name: 'card',
       totalBytes,
     })),
-    ramBytes: RAM_BYTES,
+    // A cache of files is what RAM is free for; without one nothing modelled ever looks at RAM.
+    ramBytes: box.fileCacheBytes > 0 ? box.fileCacheBytes : RAM_BYTES,
     physicalCores: CORES,
     foreign: new Map([[RAM, 0], ...box.devices.map(({ deviceId }): [DeviceId, number] => [deviceId, 0])]),
   };
