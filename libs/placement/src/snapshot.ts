@@ -139,7 +139,7 @@ function sortResidents(
       modelKey,
       reason: reason.text,
       holds,
-      lossSeconds: () => candidateOf(input, resident, charges, rooms).lossSeconds,
+      lossSeconds: () => candidateOf(input, resident, charges, rooms, reloads).lossSeconds,
       ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
     });
     if (reason.busy && overdue) {
