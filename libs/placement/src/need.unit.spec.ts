@@ -14,7 +14,7 @@ import {
   windowCells,
 } from './kv.js';
 import { headerBytes } from './header.js';
-import { attachmentsOf } from './ladder.js';
+import { attachmentsOf } from './engine-choice.js';
 import { needOf } from './need.js';
 import { NO_PROCESS_FIGURES, processFigures } from './process-figures.js';
 import {

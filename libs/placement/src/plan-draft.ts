@@ -10,7 +10,8 @@ import {
 import type { Amounts } from './amounts.js';
 import type { CoreClaim } from './cores.js';
 import { DEFAULT_MICRO_BATCH } from './kv.js';
-import { attachmentsOf, offloadOrderOf, type Shape } from './ladder.js';
+import { attachmentsOf, offloadOrderOf } from './engine-choice.js';
+import type { Shape } from './ladder.js';
 import type { Layout } from './layout.js';
 import { priceFromHeader } from './header.js';
 import { hasFactsOf } from './measured.js';

@@ -12,7 +12,7 @@ import {
 } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { askOf } from '../ask.js';
-import { offloadOrderOf } from '../ladder.js';
+import { offloadOrderOf } from '../engine-choice.js';
 import { loadSeconds } from '../loss.js';
 import { lastMeasured, measuredOf } from '../measured.js';
 import { acceleratorsOf, tierOf } from '../room.js';
