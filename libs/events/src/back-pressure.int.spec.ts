@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { openEventLog } from './connect.js';
 import type { EventLog } from './event-log.js';
+import type * as ReadMessage from './read-message.js';
 import { type EmbeddedNode, startEmbeddedNode } from './testing/embedded-node.js';
 import { SAMPLES } from './testing/samples.js';
 import { until } from './testing/until.js';
@@ -10,7 +11,7 @@ import { until } from './testing/until.js';
 /** Messages that this process has taken out of its connection. */
 const taken = vi.hoisted(() => ({ count: 0 }));
 vi.mock('./read-message.js', async (original) => {
-  const { readMessage } = await original<typeof import('./read-message.js')>();
+  const { readMessage } = await original<typeof ReadMessage>();
   return {
     readMessage: (bytes: Buffer) => {
       taken.count++;

@@ -69,7 +69,7 @@ it('serves on after more subscriptions than a connection may have open calls', a
   await log.append('worker-a', [pin('a'), pin('b')], 'no-stream');
   for (let i = 0; i < 120; i++) {
     let heard = 0;
-    const subscription = log.subscribe('worker-a', { onEvent: () => void heard++ });
+    const subscription = log.subscribe('worker-a', { onEvent: () => void (heard += 1) });
     // Some are left in the middle, some before their first event.
     if (i % 2 === 0) await until(() => heard > 0);
     await subscription.stop();
