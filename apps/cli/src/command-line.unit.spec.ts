@@ -1,6 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseArgs, takeFlags } from './args.js';
+import { bench } from './commands/bench.js';
+import { commandHelp } from './commands/help.js';
+import { LISTS } from './commands/lists.js';
+import { MANAGERS } from './commands/managers.js';
+import { operator } from './commands/operator.js';
+import { PROCESSES } from './commands/processes.js';
+import { pull } from './commands/pull.js';
+import { READERS } from './commands/readers.js';
+import { replay } from './commands/replay.js';
+import { up } from './commands/up.js';
+import { whatIf } from './commands/what-if.js';
+import { MOST_COLUMNS } from './list-table.js';
 import { distance, nearest } from './nearest.js';
 import { shorten, table } from './table.js';
 
@@ -31,6 +43,30 @@ describe('flags', () => {
       rest: ['owner/repo', '--file=x'],
     });
   });
+});
+
+describe('the help', () => {
+  const commands = [
+    up,
+    ...READERS,
+    ...LISTS,
+    ...MANAGERS,
+    operator,
+    pull,
+    ...PROCESSES,
+    replay,
+    whatIf,
+    bench,
+  ];
+
+  it.each(commands.map((command) => [command.name, command] as const))(
+    'on %s fits 100 columns and says how it is written',
+    (name, command) => {
+      const text = commandHelp(command);
+      expect(text).toMatch(new RegExp(`^berth ${name}`));
+      expect(text.split('\n').filter((line) => line.length > MOST_COLUMNS)).toEqual([]);
+    },
+  );
 });
 
 describe('the nearest name', () => {

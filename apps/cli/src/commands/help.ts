@@ -1,5 +1,6 @@
 import { parseArgs } from '../args.js';
 import { settingsHelp, settingsReference } from '../settings/print.js';
+import { MOST_COLUMNS, wrapped } from '../list-table.js';
 import { UsageError } from '../usage-error.js';
 import { didYouMean } from '../nearest.js';
 import { type Command, exit, flagOn } from './command.js';
@@ -43,7 +44,18 @@ export const commandHelp = (command: Command): string =>
     '',
     `${command.summary[0]?.toUpperCase() ?? ''}${command.summary.slice(1)}.`,
     ...(command.details === undefined ? [] : ['', command.details]),
-  ].join('\n');
+  ]
+    .flatMap((part) => part.split('\n'))
+    .map(fitted)
+    .join('\n');
+
+/** What is too long goes on below where its text begins, behind the flag that it explains. */
+function fitted(line: string): string {
+  if (line.length <= MOST_COLUMNS) return line;
+  const column = /^ +(?:--\S+(?: \S+)? {2,})?/.exec(line)?.[0].length ?? 0;
+  const text = wrapped(line.slice(column), MOST_COLUMNS - column);
+  return `${line.slice(0, column)}${text.replaceAll('\n', `\n${' '.repeat(column)}`)}`;
+}
 
 function overview(commands: readonly Command[]): string {
   const parts = ['Berth: one OpenAI-compatible address for every model on your own machines.'];

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { WhatIfFigures, WhatIfReport } from '#domain/wire/index.js';
 import { parseArgs } from '../args.js';
 import { UsageError } from '../usage-error.js';
+import type { WhatIfNight } from '#domain/wire/index.js';
+import { nightsText } from '../views/what-if-nights-view.js';
 import { whatIfText } from '../views/what-if-view.js';
 import { FLAGS, requestOf } from './what-if.js';
 
@@ -126,5 +128,55 @@ describe('what it prints', () => {
       report({ calls: 0, sentence: 'No call that needs a place was logged in this time.' }),
     );
     expect(text).toMatch(/^No call .* --last 7d\.$/);
+  });
+});
+
+describe('the summaries of nights', () => {
+  const figures: WhatIfNight['really'] = {
+    calls: 12_345,
+    served: 12_344,
+    refused: 1,
+    toOutputSeconds: { mean: 2, p50: 1, p99: 9 },
+    toFirstByteSeconds: { mean: 1, p50: 0.5, p99: 3 },
+    longestWaitSeconds: 20,
+    loads: 41,
+    failedLoads: 0,
+    loadSeconds: 1234,
+    usualLoadSeconds: 1200,
+    evictions: 38,
+  };
+  const night = (day: string): WhatIfNight => ({
+    day,
+    from: '2026-01-04T03:00:00.000Z',
+    to: '2026-01-05T03:00:00.000Z',
+    calls: 12_345,
+    leftOut: 0,
+    decisions: 41,
+    identical: 41,
+    really: figures,
+    asItWas: figures,
+    changes: [{ name: 'NVIDIA GeForce RTX 3090 + 24.0 GiB', figures, loadsSaved: 0.41 }],
+    least: { delaySeconds: 60, delayedSeconds: 860, ratio: 1.4 },
+    sentence: `You were at 1.4 × the best possible; 24 GiB more would have saved 41 % of the loads. ${'More. '.repeat(20)}`,
+  });
+
+  it('are a line each, newest first, with the sentence of the last one, and fit 100 columns', () => {
+    const text = nightsText([night('2026-01-05'), night('2026-01-04')]);
+    expect(text.split('\n').slice(0, 3)).toEqual([
+      expect.stringMatching(/^night +calls +refused +loads +loading +of least +more memory saves$/),
+      expect.stringMatching(/^2026-01-05 +12,345 +1 +41 +\S.* +1\.4 × +41 % by NVIDIA/),
+      expect.stringMatching(/^2026-01-04 /),
+    ]);
+    expect(text).toContain('2026-01-05: You were at 1.4 × the best possible;');
+    expect(text.split('\n').filter((line) => line.length > 100)).toEqual([]);
+  });
+
+  it('say when there is the first one, and what to do until then', () => {
+    expect(nightsText([])).toContain('berth what-if --last 24h');
+    expect(
+      nightsText([])
+        .split('\n')
+        .filter((line) => line.length > 100),
+    ).toEqual([]);
   });
 });

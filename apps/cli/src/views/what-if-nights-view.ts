@@ -1,7 +1,10 @@
 import { formatSeconds } from '#domain/units.js';
 import type { WhatIfNight } from '#domain/wire/index.js';
 import { wrapped } from '../list-table.js';
-import { table } from '../table.js';
+import { shorten, table } from '../table.js';
+
+/** So that a line fits: the names of cards are long. */
+const MOST_NAME = 26;
 
 /** The summary of each night, newest first; at most 100 columns. */
 export function nightsText(nights: readonly WhatIfNight[]): string {
@@ -17,7 +20,7 @@ export function nightsText(nights: readonly WhatIfNight[]): string {
     String(really.loads),
     formatSeconds(really.loadSeconds),
     least.ratio === undefined ? '' : `${least.ratio.toFixed(1)} ×`,
-    more === undefined ? '' : `${Math.round(more.loadsSaved * 100)} % by ${more.name}`,
+    more === undefined ? '' : `${Math.round(more.loadsSaved * 100)} % by ${shorten(more.name, MOST_NAME)}`,
   ]);
   const head = ['night', 'calls', 'refused', 'loads', 'loading', 'of least', 'more memory saves'];
   return `${table(head, rows, [1, 2, 3, 4, 5])}\n\n${wrapped(`${last.day}: ${last.sentence}`)}`;
