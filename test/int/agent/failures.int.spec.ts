@@ -116,7 +116,7 @@ describe('what an agent tells the log of what it could not do', () => {
       workerId: ID,
       log,
       facts,
-      catalog: { rescan: () => Promise.resolve() as never },
+      catalog: { rescan: () => Promise.resolve() },
       models: folder,
       access: { endpoint: `http://127.0.0.1:${(hub.address() as AddressInfo).port}` },
       logger,

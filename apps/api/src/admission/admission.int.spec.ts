@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { FleetEvent, WorkerEvent } from '#domain/events/index.js';
+import type { FleetEvent, WorkerEvent, WorkerEventData } from '#domain/events/index.js';
 import { apiId, callId } from '#domain/ids.js';
 import { MIB } from '#domain/units.js';
 import { streams } from '#events/streams.js';
@@ -152,6 +152,29 @@ describe('admission on a real log, with room for one model', () => {
       ['chat-a', true],
       ['chat-a', false],
     ]);
+  });
+
+  it('keeps a refusal in the log with its working, and a repetition of it is counted and not written', async () => {
+    const answers = [await chat('chat-b@ctx=100000'), await chat('chat-b@ctx=100000')];
+    const { error } = (await answers[0]!.json()) as { error: { code: string; message: string } };
+    expect(answers.map(({ status }) => status)).toEqual([answers[0]!.status, answers[0]!.status]);
+    const written = () =>
+      eventually('the refusal', async () => {
+        const found: WorkerEventData<'PlacementRefused'>[] = [];
+        for await (const { event } of stand.log.readForwards<WorkerEvent>(streams.worker(stand.agent.id)))
+          if (event.type === 'PlacementRefused' && event.data.ask.context === 100_000) found.push(event.data);
+        return found.length > 0 ? found : undefined;
+      });
+    const [refusal, ...more] = await written();
+    expect(more).toEqual([]);
+    expect(refusal).toMatchObject({
+      modelKey: 'chat-b',
+      code: error.code,
+      count: 1,
+      cause: { kind: 'call' },
+    });
+    expect(refusal?.reason).not.toBe('');
+    expect(refusal?.basedOn.map(({ stream }) => stream)).toContain(streams.worker(stand.agent.id));
   });
 
   it('tells a streaming caller how far its load is, and keeps the load when the caller leaves', async () => {
