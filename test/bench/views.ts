@@ -183,8 +183,8 @@ try {
     `${CALLS.toLocaleString('en')} calls were made in ${((performance.now() - startedMs) / 1000).toFixed(0)} s`,
   );
   const db = session.db.withSchema(VIEWS_SCHEMA);
-  const { rows } = await session.client.query('select pg_backend_pid() as pid');
-  const pid = Number(rows[0]?.['pid']);
+  const { rows } = await session.client.query<{ pid: number }>('select pg_backend_pid() as pid');
+  const pid = rows[0]?.pid ?? 0;
   let slow = 0;
   console.log('page'.padEnd(42), 'p50'.padStart(9), 'p99'.padStart(9), 'cpu'.padStart(9));
   for (const [name, page] of Object.entries(PAGES)) {
