@@ -136,7 +136,8 @@ describe('real clients against a real stack with real engines', () => {
         stream: true,
         stream_options: { include_usage: true },
       })) {
-        for (const { index, delta } of chunk.choices) texts[index] += delta.content ?? '';
+        for (const { index, delta } of chunk.choices)
+          texts[index] = `${texts[index] ?? ''}${delta.content ?? ''}`;
         usage = chunk.usage ?? usage;
       }
       expect(texts).toEqual(whole.choices.map(({ message }) => message.content));
@@ -562,7 +563,7 @@ describe('real clients against a real stack with real engines', () => {
     ] as const)('%s', async (_what, way) => {
       await unloaded();
       const said = (answers: readonly unknown[]) =>
-        Object.fromEntries(answers.map((text, at) => [names[at], text]));
+        Object.fromEntries<unknown>(answers.map((text, at) => [names[at], text]));
       const expected = Object.fromEntries(
         names.map((name) => [name, name.includes('completions') ? true : SAID]),
       );

@@ -180,7 +180,7 @@ describe('berth replay, on a real log and a real Postgres', () => {
       await sql`select from views.calls limit 1`.execute(trx);
       const running = startReplay(urls, '--json');
       processes.add(running);
-      await until('the swap waits', async () => running.said().includes('"step":"swap"'), 120_000);
+      await until('the swap waits', () => Promise.resolve(running.said().includes('"step":"swap"')), 120_000);
       const waits = sql<{ waits: boolean }>`
         select exists (select from pg_locks where not granted and mode = 'AccessExclusiveLock') as waits`;
       await until('for this reader', async () => (await waits.execute(trx)).rows[0]?.waits, 60_000);

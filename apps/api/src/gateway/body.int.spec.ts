@@ -25,7 +25,7 @@ it('is the bytes that came, however long and however told, though its buffer hel
   );
   for (const { bytes, chunked } of sent) {
     const body = chunked ? piecesOf(bytes) : bytes;
-    await fetch(url, { method: 'POST', body, duplex: 'half' } as RequestInit);
+    await fetch(url, { method: 'POST', body, duplex: 'half' });
   }
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));

@@ -150,7 +150,7 @@ describe('what may be asked', () => {
         { name: 'other', bytes: 0, colour: 'red' },
       ],
     };
-    const refused = await pipe
+    const refused: unknown = await pipe
       .transform(body, { type: 'body', metatype: AskWhatIf })
       .catch((error: unknown) => error);
     expect(refused).toBeInstanceOf(BerthFailure);
