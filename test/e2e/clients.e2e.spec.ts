@@ -563,7 +563,7 @@ describe('real clients against a real stack with real engines', () => {
     ] as const)('%s', async (_what, way) => {
       await unloaded();
       const said = (answers: readonly unknown[]) =>
-        Object.fromEntries<unknown>(answers.map((text, at) => [names[at], text]));
+        Object.fromEntries<unknown>(answers.map((text, at) => [names[at] ?? '', text]));
       const expected = Object.fromEntries(
         names.map((name) => [name, name.includes('completions') ? true : SAID]),
       );
