@@ -1,5 +1,5 @@
 import type { CallEvent, Recorded, WorkerEvent } from '#domain/events/index.js';
-import { UNRESOLVED } from '#domain/ids.js';
+import { UNRESOLVED, type WorkerId } from '#domain/ids.js';
 import type { LiveTopic } from '#domain/wire/index.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
@@ -23,9 +23,14 @@ export interface LiveHubOptions {
 const LINGER_MS = 50;
 /** Changes that are remembered for clients that come back. */
 const REMEMBERED = 20_000;
-/** Of each worker's stream and of each model's calls, looked back for what a new client is shown. */
-const PAST_WORKER_EVENTS = 400;
+/** Of each model's calls, looked back for what a new client is shown. */
 const PAST_CALL_EVENTS = 40;
+/**
+ * Of each worker's stream it is looked back for so many decisions, further and further: what others use of a busy
+ * machine is written more often than anything is decided. At most so far.
+ */
+const PAST_DECISIONS = 20;
+const PAST_WORKER_EVENTS = { first: 400, most: 25_600 };
 const READS_AT_ONCE = 8;
 /** A client may have seen a position, through another api, that has not come here yet. */
 const AHEAD_MS = 5000;
@@ -131,7 +136,7 @@ export class LiveHub {
     const after = fleet.position;
     const fold = new LiveFold({ workers: fleet.workers.values(), catalogs: fleet.catalogs.values() });
     for (const id of fleet.workers.keys()) {
-      const past = await log.readBackwards<WorkerEvent>(streams.worker(id), PAST_WORKER_EVENTS);
+      const past = await this.#pastOf(id);
       fold.remember(
         id,
         [...past].reverse().filter((e) => upTo(e, after?.commit)),
@@ -172,6 +177,15 @@ export class LiveHub {
         reject(ended);
       });
     });
+  }
+
+  /** Newest first. */
+  async #pastOf(id: WorkerId): Promise<readonly Recorded<WorkerEvent>[]> {
+    for (let count = PAST_WORKER_EVENTS.first; ; count *= 4) {
+      const past = await this.#o.log.readBackwards<WorkerEvent>(streams.worker(id), count);
+      const decided = past.filter(({ event }) => event.type === 'PlacementDecided').length;
+      if (decided >= PAST_DECISIONS || past.length < count || count >= PAST_WORKER_EVENTS.most) return past;
+    }
   }
 
   /** Oldest first. */

@@ -1,5 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { ClientOptions } from 'ws';
+import { RAM } from '#domain/ids.js';
+import { MIB } from '#domain/units.js';
 import { streams } from '#events/streams.js';
 import { newId } from '#runtime/ids.js';
 import { LiveListener } from '../../testing/live-listener.js';
@@ -7,6 +9,17 @@ import { ScriptedEngine } from '../../testing/scripted-engine.js';
 import { eventually, post, RawSocket, type Stand, startStand } from '../../testing/stand.js';
 
 const MODEL = 'chat-a';
+
+/** @returns the id of the call. */
+async function callOf(stand: Stand, model: string): Promise<string> {
+  const response = await fetch(`${stand.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages: [] }),
+  });
+  await response.text();
+  return response.headers.get('x-berth-call') ?? '';
+}
 
 describe('/live', () => {
   let engine: ScriptedEngine;
@@ -28,15 +41,7 @@ describe('/live', () => {
     engine.die();
   });
 
-  const call = async (model = MODEL): Promise<string> => {
-    const response = await fetch(`${stand.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ model, messages: [] }),
-    });
-    await response.text();
-    return response.headers.get('x-berth-call') ?? '';
-  };
+  const call = (model = MODEL) => callOf(stand, model);
   const pull = async (): Promise<string> => {
     const pullId = newId();
     const id = newId();
@@ -171,5 +176,41 @@ describe('/live', () => {
     socket.send('GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n');
     await socket.hears(/"service"|"status":"/);
     socket.socket.destroy();
+  });
+});
+
+describe('/live, first listened to late', () => {
+  let engine: ScriptedEngine;
+  let stand: Stand;
+  beforeAll(async () => {
+    engine = await new ScriptedEngine().start();
+    stand = await startStand({ models: [MODEL], portOf: () => engine.port });
+  });
+  afterAll(async () => {
+    await stand.stop();
+    engine.die();
+  });
+
+  it('shows a decision that lies far back, behind what is written between decisions', async () => {
+    await callOf(stand, MODEL);
+    const id = newId();
+    const cause = { correlationId: id, causationId: id };
+    await stand.log.append(
+      streams.worker(stand.agent.id),
+      Array.from({ length: 1000 }, (_, at) => ({
+        id: newId(),
+        event: {
+          type: 'ForeignUseChanged' as const,
+          data: { deviceId: RAM, bytes: (at % 2) * 128 * MIB, processes: [] },
+        },
+        cause,
+      })),
+      'any',
+    );
+    const listener = new LiveListener(stand.url);
+    onTestFinished(() => listener.socket.terminate());
+    // Nobody has listened before: what is shown is read from the log now.
+    const { items } = await (await listener.subscribe(['decisions'])).snapshot('decisions');
+    expect(items.map((decision) => decision.modelKey)).toEqual([MODEL]);
   });
 });

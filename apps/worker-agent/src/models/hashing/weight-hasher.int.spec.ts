@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -83,6 +83,27 @@ test('rests while it is told to, and goes on afterwards with what it was at', as
     // A rest is no work.
     const passedSeconds = (performance.now() - startedMs) / 1000;
     expect(hashed[0]).toBeLessThan(passedSeconds + restedSeconds / 2 + 0.01);
+  } finally {
+    await rests.stop();
+  }
+});
+
+/** Threads of this process that take only the processor time that nobody else wants. */
+async function lowestThreads(): Promise<number> {
+  const tasks = await readdir('/proc/self/task');
+  const stats = await Promise.all(tasks.map((task) => readFile(`/proc/self/task/${task}/stat`, 'utf8')));
+  // The 19th field; the name before it may hold spaces.
+  return stats.filter((stat) => stat.slice(stat.lastIndexOf(')')).split(' ')[17] === '19').length;
+}
+
+test.runIf(process.platform === 'linux')('hashes in a thread of the lowest priority', async () => {
+  const before = await lowestThreads();
+  const { toHash } = await fileOf(9_000_000);
+  const rests = new WeightHasher({ log, onHashed: () => undefined });
+  rests.pause(true);
+  try {
+    await rests.want([toHash]);
+    await vi.waitFor(async () => expect(await lowestThreads()).toBe(before + 1), 10_000);
   } finally {
     await rests.stop();
   }
