@@ -86,9 +86,13 @@ const COUNTS = new Set(
     'pid port count calls place position revision version slots threads status attempts events exitCode priority ' +
     'cpu cpus core node parameters prompt cached output reasoning allGBps oneCoreGBps byCoresGBps value from to context min max ' +
     'gpuLayers cpuMoeLayers microBatch consideredLeftOut cores blocksByDevice physicalCores keyLength valueLength ' +
-    'kvHeads heads embeddingLength expertCount expertUsedCount kvLoraRank ropeDims convKernel innerSize groups stateSize'
+    'kvHeads heads embeddingLength expertCount expertUsedCount kvLoraRank ropeDims convKernel innerSize groups stateSize ' +
+    'decisions identical leftOut served refused loads failedLoads loadsSaved evictions ratio'
   ).split(' '),
 );
+
+/** Of several measures; their unit is in the name that they stand under. */
+const STATISTICS = new Set(['mean', 'p50', 'p99']);
 
 const MOST_WORKING_BYTES = 64 * 1024;
 const MOST_TAIL_BYTES = 4 * 1024;
@@ -153,7 +157,8 @@ function* wrongValue(type: string, path: string, name: string, value: unknown): 
   } else if (Array.isArray(value)) {
     for (const [at, item] of value.entries()) yield* wrongValue(type, `${path}[${at}]`, name, item);
   } else if (typeof value === 'object') {
-    for (const [part, item] of Object.entries(value)) yield* wrongValue(type, `${path}.${part}`, part, item);
+    for (const [part, item] of Object.entries(value))
+      yield* wrongValue(type, `${path}.${part}`, STATISTICS.has(part) ? name : part, item);
   }
 }
 
