@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, DataOf, Recorded } from '#domain/events/index.js';
-import type { WhatIfItem } from '#domain/wire/index.js';
+import { MIB } from '#domain/units.js';
+import type { VerdictItem, WhatIfItem } from '#domain/wire/index.js';
 import { packageRoot } from '#runtime/process-info.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { expectInvariants, expectReproduced, openLogOf, readWholeLog } from '../support/log.js';
@@ -119,9 +120,42 @@ describe('evicting to fit', () => {
     });
     const errors = all.filter((l) => l.stream.endsWith('quay/first')).map((l) => l.error);
     expect(shown).toHaveLength(1);
-    expect(shown[0]?.worstError).toBeCloseTo(Math.max(...errors), 6);
-    expect(shown[0]?.meanError).toBeCloseTo(errors.reduce((a, b) => a + b, 0) / errors.length, 6);
+    // The view keeps millionths.
+    expect(shown[0]?.worstError).toBeCloseTo(Math.max(...errors), 5);
+    expect(shown[0]?.meanError).toBeCloseTo(errors.reduce((a, b) => a + b, 0) / errors.length, 5);
     expect(shown[0]?.engineBuild).not.toBe('');
+  });
+
+  it('tells beforehand whether a model fits, whom it would cost, what it takes and how fast it would be', async () => {
+    expect(await says('quay/first')).toBe(first);
+    const { items } = (await (await fetch(`${stack.url}/admin/models/quay%2Fsecond/verdicts`)).json()) as {
+      items: readonly VerdictItem[];
+    };
+    const inRam = items.find(({ rung, fits }) => rung === 'ram-only' && fits === 'evicting')!;
+    expect(inRam).toMatchObject({
+      modelKey: 'quay/second',
+      artifact: 'F16',
+      kvType: 'f16',
+      contextTokens: 4096,
+      context: { state: expect.any(String) as string },
+      evicting: [{ modelKey: 'quay/first' }],
+      cores: expect.any(Number) as number,
+    });
+    const [need] = inRam.need;
+    const [room] = inRam.room;
+    expect([need?.deviceId, room?.deviceId, need?.basis]).toEqual(['ram', 'ram', 'measured']);
+    expect(need!.bytes).toBeGreaterThan(160_000_000);
+    expect(room!.bytes).toBeLessThan(need!.bytes);
+    expect(inRam.predicted.loadSeconds).toBeGreaterThan(0);
+    expect(inRam.predicted.outputTokensPerSecond).toBeGreaterThan(0);
+    expect(inRam.predicted.promptTokensPerSecond).toBeGreaterThan(0);
+    // No accelerator is here: what needs one is told, with the reason.
+    expect(items.find(({ rung }) => rung === 'gpu-only')).toMatchObject({
+      fits: 'never',
+      reason: expect.stringMatching(/accelerator/) as string,
+    });
+    const unknown = await fetch(`${stack.url}/admin/models/quay%2Fthird/verdicts`);
+    expect(unknown.status).toBe(404);
   });
 
   it('refuses what can never fit with the need and the limit, and evicts nobody for it', async () => {
@@ -158,6 +192,30 @@ describe('evicting to fit', () => {
     expect(sentence).toMatch(
       /^You were at .*least loading possible; .* more RAM would have saved \d+ % of the loads\.$/,
     );
+  });
+
+  it('takes a lower limit while it runs, and none above what it was started with', async () => {
+    const { items } = (await (await fetch(`${stack.url}/admin/workers`)).json()) as {
+      items: readonly { workerId: string }[];
+    };
+    const limit = (value: number | null) =>
+      fetch(`${stack.url}/admin/workers/${items[0]!.workerId}/limits`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ resource: 'ram', value }),
+      });
+    const above = await limit(421 * MIB);
+    expect([above.status, ((await above.json()) as { code: string }).code]).toEqual([
+      422,
+      'limit_above_parent',
+    ]);
+    const lower = await limit(200 * MIB);
+    expect(lower.ok).toBe(true);
+    expect(await lower.json()).toHaveProperty('position');
+    const refused = await stack.chat('quay/second');
+    expect(await refused.text()).toMatch(/200\.0 MiB/);
+    expect((await limit(null)).ok).toBe(true);
+    expect(await says('quay/second')).toBe(second);
   });
 
   it('leaves a log in which every invariant holds, and from which each decision can be made again', async () => {
