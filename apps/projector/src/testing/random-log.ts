@@ -106,6 +106,7 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       bytes: (1 + below(9)) * 134_217_728,
       pinned: random() < 0.5,
       outcome: pick(['completed', 'failed', 'abandoned', 'refused']),
+      newContext: pick([4096, 8192]),
       pid: 1000 + below(50),
       keyId: pick(['k1', 'k2', 'k3']),
       actionId: uuid(6, Math.floor(n / 40) + below(3)),
@@ -131,7 +132,7 @@ export function drawEvents(seed: number, count: number): Drawn[] {
     for (const [name, value] of Object.entries(others)) if (name in data) data[name] = value;
     if (type === 'PlacementDecided') data['victims'] = random() < 0.5 ? [] : [victim(recent(3, 6))];
     if (type === 'CapacityMeasured') data['devices'] = random() < 0.5 ? [] : [device(others.deviceId)];
-    if (type === 'ContextGrown') data['to'] = pick([4096, 8192]);
+    if (type === 'ContextGrown') data['to'] = others.newContext;
     if (type === 'CoresRepinned') data['to'] = [below(4)];
     if (type === 'CallStarted' && random() < 0.4) delete data['keyId'];
     if (type === 'CallFinished')

@@ -68,6 +68,9 @@ const KEY = /\bbk_[A-Za-z0-9]+_[A-Za-z0-9_-]{20,}/;
 /** Whose values are a person's or another program's own: names and nulls there are none of the catalogue's. */
 const FREE = new Set(['patch', 'settings']);
 const TIMES = new Set(['now', 'validUntil']);
+/** What a retried command names again is derived from the command: version 5, also where it waits among the calls. */
+const DERIVED_UUIDS = new Set(['actionId', 'pullId', 'callId']);
+const UUID_V5 = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const UUIDS = new Set([
   'workerId',
   'residentId',
@@ -152,7 +155,8 @@ function* wrongValue(type: string, path: string, name: string, value: unknown): 
   } else if (typeof value === 'string') {
     if ((name.endsWith('At') || TIMES.has(name)) && !ISO.test(value))
       yield `${says}, which is no UTC time with milliseconds.`;
-    if (UUIDS.has(name) && !UUID_V7.test(value)) yield `${says}, which is no UUIDv7.`;
+    if (UUIDS.has(name) && !UUID_V7.test(value) && !(DERIVED_UUIDS.has(name) && UUID_V5.test(value)))
+      yield `${says}, which is no UUIDv7.`;
     if (KEY.test(value)) yield `${type}.${path} holds a key.`;
   } else if (Array.isArray(value)) {
     for (const [at, item] of value.entries()) yield* wrongValue(type, `${path}[${at}]`, name, item);
