@@ -141,7 +141,8 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       data['patch'] = { [pick(['goal', 'slots'])]: pick([null, 1, 'x', { min: 1 }]), kept: below(2) };
     drawn.push({
       stream: streamOf(type, worker, model, others.keyId),
-      id: uuid(9, n),
+      // Another draw is of other events: an id is one event's.
+      id: uuid(9000 + seed, n),
       event: { type, data } as unknown as BerthEvent,
       at: new Date(Date.UTC(2026, 0, 1) + n * 250).toISOString(),
     });
