@@ -36,7 +36,8 @@ export async function readUntil(
     { ...(after ? { after } : {}), once: true },
   );
   const stopped = subscription.ended.then(() => {
-    throw new Error(`The reading of ${prefixes.join(', ')} was stopped before its end.`);
+    const what = prefixes.length > 0 ? prefixes.join(', ') : 'the whole log';
+    throw new Error(`The reading of ${what} was stopped before its end.`);
   });
   try {
     await Promise.race([read, stopped]);

@@ -1,6 +1,7 @@
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { SEEN_IDS } from '#domain/decider.js';
 import type { EventLog } from '../event-log.js';
+import { readUntil } from '../read-until.js';
 import { RecentIds } from '../recent-ids.js';
 import { CallsEnd } from './calls-end.js';
 import { ChargesWithinLimits } from './charges-within-limits.js';
@@ -77,7 +78,7 @@ export function checkEvents(
 /**
  * Reads the whole log, up to where it is when it has been read, and checks the six invariants of the catalogue and the
  * form of every event.
- * @throws when the log is out of reach.
+ * @throws when the log is out of reach, or ends the reading before its end: what was not read keeps no invariant.
  */
 export async function checkInvariants(
   log: EventLog,
@@ -85,17 +86,9 @@ export async function checkInvariants(
 ): Promise<readonly Violation[]> {
   await log.identity();
   const checker = new InvariantChecker(options);
-  let caughtUp: () => void = () => undefined;
-  const end = new Promise<void>((resolve) => (caughtUp = resolve));
-  const subscription = log.subscribeAll(
-    [],
-    { onEvent: (recorded) => checker.take(recorded), onCaughtUp: () => caughtUp() },
-    { once: true },
-  );
-  try {
-    await Promise.race([end, subscription.ended]);
-  } finally {
-    await subscription.stop();
-  }
+  await readUntil(log, [], undefined, (recorded) => {
+    checker.take(recorded);
+    return true;
+  });
   return checker.finish();
 }

@@ -80,6 +80,22 @@ describe('a sound log', () => {
     const form = (await checkInvariants(log, { atRest: true })).filter((v) => v.invariant === 'form');
     expect(form.map((v) => v.message)).toContain('The id of WorkerRegistered, "event-0", is no UUID.');
   });
+
+  it('is not called sound when its reading ends before its end', async () => {
+    // What was read is in order, and what is wrong comes after it.
+    const log = new MemoryLog();
+    log.all.push(...new Story().machine(1000).events);
+    const ends = { stop: () => Promise.resolve(), ended: Promise.resolve() };
+    log.subscribeAll = (_, { onEvent }) => {
+      for (const recorded of log.all) void onEvent(recorded);
+      return ends;
+    };
+    await expect(checkInvariants(log, { atRest: true, form: false })).rejects.toThrow(
+      'The reading of the whole log was stopped before its end.',
+    );
+    log.subscribeAll = () => ({ ...ends, ended: Promise.reject(new Error('Another log answers.')) });
+    await expect(checkInvariants(log, { atRest: true, form: false })).rejects.toThrow('Another log answers.');
+  });
 });
 
 describe('invariant 1, the lives of residents', () => {
