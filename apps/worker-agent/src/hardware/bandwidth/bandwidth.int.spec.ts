@@ -1,24 +1,26 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { MIB } from '#domain/units.js';
 import { bufferBytes, coreCounts, curveOf, measureBandwidth } from './measure.js';
 import { betterOf } from './schedule.js';
 
 describe('the rate of memory', () => {
   it('is measured with one core and with all, which together are no slower', async () => {
-    const measured = await measureBandwidth(2, 64 * MIB);
+    // A machine that is busy with other tests may leave threads of the lowest priority nothing.
+    const measured = await vi.waitFor(() => measureBandwidth(2, 64 * MIB), 100_000);
     expect(measured.oneCoreGBps).toBeGreaterThan(0);
     expect(measured.allGBps).toBeGreaterThanOrEqual(measured.oneCoreGBps);
     expect(measured.byCoresGBps).toEqual([measured.oneCoreGBps, measured.allGBps]);
-  });
+  }, 120_000);
 
   it('is measured at a dozen counts of cores at most, and known at every one, never falling', () => {
     expect(coreCounts(4)).toEqual([1, 2, 3, 4]);
     expect(curveOf([1, 2, 4], [10, 8, 20])).toEqual([10, 10, 15, 20]);
-    for (const cores of [1, 2, 12, 13, 32, 64, 192]) {
+    for (let cores = 1; cores <= 512; cores += 1) {
       const counts = coreCounts(cores);
-      expect(counts.length).toBeLessThanOrEqual(13);
-      expect(counts.at(-1)).toBe(cores);
+      expect(counts).toHaveLength(Math.min(cores, 12));
+      expect([...new Set(counts)].sort((a, b) => a - b)).toEqual(counts);
+      expect([counts[0], counts.at(-1)]).toEqual([1, cores]);
       const curve = curveOf(counts, counts.map(Math.sqrt));
       expect(curve).toHaveLength(cores);
       expect([...curve].sort((a, b) => a - b)).toEqual(curve);

@@ -24,12 +24,18 @@ export function bufferBytes(lastCacheBytes: number | undefined, availableBytes: 
 /** More counts of cores than this are not measured: those between two are taken from the line between them. */
 const MOST_COUNTS = 12;
 
-/** Counts of cores to measure, from 1 to all: each of the first, where a curve bends, then in growing steps. */
+/** Each of so many is measured: here a curve bends. */
+const SINGLE_COUNTS = 6;
+
+/** Counts of cores to measure, from 1 to all: each of the first, then in growing steps. */
 export function coreCounts(cores: number): readonly number[] {
-  const counts: number[] = [];
-  const ratio = cores <= MOST_COUNTS ? 1 : (cores / 6) ** (1 / (MOST_COUNTS - 6));
-  for (let at = 1; at < cores; at = Math.max(at + 1, at < 6 ? 0 : Math.round(at * ratio))) counts.push(at);
-  return [...counts, cores];
+  if (cores <= MOST_COUNTS) return Array.from({ length: cores }, (_, i) => i + 1);
+  const steps = MOST_COUNTS - SINGLE_COUNTS;
+  const growth = (cores / SINGLE_COUNTS) ** (1 / steps);
+  return [
+    ...Array.from({ length: SINGLE_COUNTS }, (_, i) => i + 1),
+    ...Array.from({ length: steps }, (_, i) => Math.round(SINGLE_COUNTS * growth ** (i + 1))),
+  ];
 }
 
 /** The rate at every count, never falling, from those that were measured. */
@@ -45,15 +51,21 @@ export function curveOf(counts: readonly number[], rates: readonly number[]): re
   return curve;
 }
 
+const inGBps = (bytesPerSecond: number): number => Math.round(bytesPerSecond / 1e7) / 100;
+
 /**
  * Reads with one thread, then with more, up to one for each core, in threads of the lowest priority.
  * @param bytes from `bufferBytes`; all cores share it, so that it is not a multiple of it that is held.
+ * @throws where there was no time to read in: then nothing was measured.
  */
 export async function measureBandwidth(cores: number, bytes: number): Promise<MemoryBandwidth> {
   const counts = coreCounts(cores);
   const rates: number[] = [];
   for (const count of counts) rates.push(await together(count, bytes));
-  const byCoresGBps = curveOf(counts, rates).map((rate) => Math.round(rate / 1e7) / 100);
+  const byCoresGBps = curveOf(counts, rates).map(inGBps);
+  // At the lowest priority others may leave it nothing; a rate of 0 would be believed, and every plan in RAM take for ever.
+  if (byCoresGBps.includes(0))
+    throw new Error('other programs left its threads no processor time; it is tried again in an hour');
   return { oneCoreGBps: byCoresGBps[0] ?? 0, allGBps: byCoresGBps.at(-1) ?? 0, byCoresGBps };
 }
 
