@@ -1,5 +1,3 @@
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import Anthropic from '@anthropic-ai/sdk';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { ChatOpenAI } from '@langchain/openai';
@@ -10,6 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type BerthError, berthError } from '#domain/errors.js';
 import { sendFailure } from '../../apps/api/src/gateway/answers.js';
 import { errorShapeOf, routeOf } from '../../apps/api/src/gateway/endpoints.js';
+import { ScriptedEngine } from '../../apps/api/src/testing/scripted-engine.js';
 
 const messages = [{ role: 'user' as const, content: 'hi' }];
 const MODEL = 'quay/talker';
@@ -30,7 +29,7 @@ const ANSWER = JSON.stringify({
 
 /** What each client makes of our refusals, as they go over the wire: each by its defaults. */
 describe('a refusal that says when to come back', () => {
-  let server: Server;
+  let server: ScriptedEngine;
   let url = '';
   /** When each attempt came, by the client's own sign. */
   const attempts = new Map<string, number[]>();
@@ -38,26 +37,21 @@ describe('a refusal that says when to come back', () => {
   let refused = 1;
 
   beforeAll(async () => {
-    server = createServer((req, res) => {
-      req.resume();
-      const who = String(req.headers['x-client']);
+    server = await new ScriptedEngine(({ url: asked, headers, res }) => {
+      const who = String(headers['x-client']);
       const times = [...(attempts.get(who) ?? []), performance.now()];
       attempts.set(who, times);
       if (times.length <= refused) {
-        sendFailure(res, refusal, errorShapeOf(routeOf(req.url ?? '/')).body(refusal, 'id'));
+        sendFailure(res, refusal, errorShapeOf(routeOf(asked)).body(refusal, 'id'));
         return;
       }
       res.setHeader('content-type', 'application/json');
       res.end(ANSWER);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    }).start();
+    url = `http://127.0.0.1:${server.port}`;
   });
   beforeEach(() => attempts.clear());
-  afterAll(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
+  afterAll(() => server.die());
 
   const signed = (who: string) => ({ 'x-client': who });
   const openai = () => new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', defaultHeaders: signed('openai') });

@@ -11,6 +11,7 @@ import { findProgram } from '../spawn.js';
 import { EngineBench, eventually } from '../test-bench.js';
 import { LlamaServerDriver } from './driver.js';
 import { findServers } from './discover.js';
+import { fakeServerScript, servesBy, writeProgram } from './fake-server.js';
 import { OLD_HELP, PRESENT_HELP } from './help-samples.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth llama-server '));
@@ -21,25 +22,10 @@ afterAll(async () => {
 });
 
 let next = 1;
-/** A program that answers as the script says. */
-function program(path: string, script: string): string {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, `#!/bin/sh\n${script}\n`);
-  chmodSync(path, 0o755);
-  return path;
-}
+const program = writeProgram;
 
-const serverScript = (help: string, more = '') => `
-echo "$1" >> "$0.asked"
-case "$1" in
-  --version) echo 'version: 4321 (80fb11a)' >&2 ;;
-  --help) cat <<'END'
-${help}
-END
-  ;;
-  --list-devices) echo 'Available devices:' ;;
-  *) ${more} ;;
-esac`;
+const serverScript = (help: string, serves?: string) =>
+  fakeServerScript({ help, ...(serves === undefined ? {} : { serves }) });
 
 const path = (...parts: string[]) => join(folder, String(next++), ...parts);
 
@@ -211,7 +197,9 @@ describe('an engine that misbehaves', () => {
   it('is stalled when it takes the question for its health and never answers', async () => {
     const { file } = await bench.model('chat-a');
     const binary = path('llama-server');
-    const listen = `exec "${process.execPath}" -e 'const p = process.argv[process.argv.indexOf("--port") + 1]; require("net").createServer(() => {}).listen(Number(p), "127.0.0.1")' -- "$@"`;
+    const listen = servesBy(
+      'require("net").createServer(() => {}).listen(Number(word("--port")), "127.0.0.1")',
+    );
     program(binary, serverScript(PRESENT_HELP, listen));
     const driver = impatient(binary, { stallMs: 3000, killAfterMs: 2000 });
     const engine = await driver.launch(bench.plan(file));
@@ -222,11 +210,10 @@ describe('an engine that misbehaves', () => {
   it('is stopped and failed when it computes on the CPU what was planned for an accelerator', async () => {
     const { file } = await bench.model('chat-a');
     const binary = path('llama-server');
-    const serves = `exec "${process.execPath}" -e '
-const word = (name) => process.argv[process.argv.indexOf(name) + 1];
+    const serves = servesBy(`
 console.error("0.00.020.000 I load_tensors:   CPU_Mapped model buffer size =   200.14 MiB");
 require("http").createServer((req, res) => res.end(JSON.stringify({ model_path: word("-m") })))
-  .listen(Number(word("--port")), "127.0.0.1");' -- "$@"`;
+  .listen(Number(word("--port")), "127.0.0.1");`);
     program(binary, serverScript(PRESENT_HELP, serves));
     const driver = impatient(binary, { stallMs: 30_000, killAfterMs: 2000 });
     const onCard = { rung: 'gpu-only', gpuLayers: 33, devices: [deviceId('GPU-a')] } as const;

@@ -1,16 +1,8 @@
-import {
-  chmodSync,
-  copyFileSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { packageRoot } from '#runtime/process-info.js';
+import { fakeServerScript, writeProgram } from '../../engines/llama-server/fake-server.js';
 
 const fixture = (name: string): string =>
   join(packageRoot(), 'apps/worker-agent/src/hardware/gpus/fixtures', name);
@@ -62,15 +54,7 @@ exec cat "$dir/${name}-$1"`,
 
   /** A llama-server that answers what it is asked at a probe, and serves nothing. */
   llamaServer(help: string): this {
-    return this.print('llama-server.help', help).program(
-      'llama-server',
-      `case "$1" in
-  --version) echo 'version: 4321 (80fb11a)' >&2 ;;
-  --help) cat "$dir/llama-server.help" ;;
-  --list-devices) echo 'Available devices:' ;;
-  *) exit 1 ;;
-esac`,
-    );
+    return this.program('llama-server', fakeServerScript({ help }));
   }
 
   /** What a file that a tool prints holds from now on: a reader sees the old or the new. */
@@ -96,9 +80,7 @@ esac`,
   }
 
   private program(name: string, script: string): this {
-    mkdirSync(this.folder, { recursive: true });
-    writeFileSync(join(this.folder, name), `#!/bin/sh\ndir="${this.folder}"\n${script}\n`);
-    chmodSync(join(this.folder, name), 0o755);
+    writeProgram(join(this.folder, name), `dir="${this.folder}"\n${script}`);
     return this;
   }
 }
