@@ -1,3 +1,4 @@
+import { MOST_WORKING_BYTES } from '#domain/events/limits.js';
 import type { Considered, Working } from '#domain/events/worker-events.js';
 import type { CallId } from '#domain/ids.js';
 import { givenOf } from './given.js';
@@ -8,7 +9,7 @@ import type { Snapshot } from './snapshot.js';
 export const POLICY_VERSION = 6;
 
 /** A decision's working stays below 64 KiB; the rest is counted. */
-export const WORKING_LIMIT_BYTES = 64 * 1024;
+export const WORKING_LIMIT_BYTES = MOST_WORKING_BYTES;
 const MOST_CONSIDERED = 64;
 const MOST_BLOCKING = 96;
 const MOST_QUEUED = 128;

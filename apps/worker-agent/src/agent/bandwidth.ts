@@ -1,5 +1,4 @@
 import type { WorkerState } from '#domain/worker/state.js';
-import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import { scheduleBandwidth } from '../hardware/bandwidth/schedule.js';
 import { readMemory } from '../hardware/memory.js';
@@ -19,24 +18,19 @@ export function watchBandwidth(
     onBetter: async (memoryBandwidth) => {
       const { devices, ramBytes, swapBytes, physicalCores, cpuTopology, lastCacheBytes, drives } = state();
       if (ramBytes === undefined) return;
-      const id = newId();
-      await facts.worker(
-        id,
-        {
-          type: 'CapacityMeasured',
-          data: {
-            devices,
-            ramBytes,
-            swapBytes: swapBytes ?? 0,
-            physicalCores,
-            ...(cpuTopology === undefined ? {} : { cpuTopology }),
-            ...(lastCacheBytes === undefined ? {} : { lastCacheBytes }),
-            drives: drives ?? [],
-            memoryBandwidth,
-          },
+      await facts.ofItself({
+        type: 'CapacityMeasured',
+        data: {
+          devices,
+          ramBytes,
+          swapBytes: swapBytes ?? 0,
+          physicalCores,
+          ...(cpuTopology === undefined ? {} : { cpuTopology }),
+          ...(lastCacheBytes === undefined ? {} : { lastCacheBytes }),
+          drives: drives ?? [],
+          memoryBandwidth,
         },
-        { correlationId: id, causationId: id },
-      );
+      });
     },
     log,
   });

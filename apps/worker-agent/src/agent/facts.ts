@@ -8,6 +8,7 @@ import type {
 import type { ModelKey, WorkerId } from '#domain/ids.js';
 import type { Appended, EventLog, ExpectedRevision } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
+import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 
 export interface Why {
@@ -38,6 +39,12 @@ export class FactWriter {
 
   worker(id: string, event: WorkerEvent, why: Why): Promise<Appended> {
     return this.#append(streams.worker(this.#workerId), id, event, why);
+  }
+
+  /** What this worker noticed by itself: nothing caused it, and it belongs to nothing. */
+  ofItself(event: WorkerEvent): Promise<Appended> {
+    const id = newId();
+    return this.worker(id, event, { correlationId: id, causationId: id });
   }
 
   /** The end of what an operator asked for. */

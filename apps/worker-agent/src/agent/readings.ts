@@ -1,11 +1,11 @@
+import { MOST_FOREIGN_PROCESSES } from '#domain/events/limits.js';
 import type { DeviceReading } from '#domain/events/readings-events.js';
 import type { WorkerEventData } from '#domain/events/worker-events.js';
 import { RAM, type DeviceId, type ResidentId } from '#domain/ids.js';
 import { sumOf } from '#domain/placement-terms.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
-import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
-import { busyCores, readCpuTicks, type CpuTicks } from '../hardware/busy.js';
+import { busyCores, type CpuTicks, sumOfTicks } from '../hardware/busy.js';
 import { BusyCores, type OurWork, readTicksByCpu } from '../hardware/busy-cores.js';
 import { stepForeignUse } from '../hardware/foreign-use.js';
 import type { GpuReading } from '../hardware/gpus/gpu-reading.js';
@@ -24,8 +24,6 @@ const BELIEVED_AFTER_MS = 5000;
 /** Cores that others work on are told at most so often, and on machines of fewer cores than this no core is claimed. */
 const BUSY_CORES_EVERY_MS = 10_000;
 const LEAST_CORES = 3;
-/** An event names at most so many foreign processes. */
-const MOST_FOREIGN = 8;
 
 export interface ReadingsOptions {
   readonly state: () => WorkerState;
@@ -112,13 +110,19 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     };
   };
 
+  const claimsCores = (): boolean => {
+    const { cpuTopology, physicalCores } = o.state();
+    return cpuTopology !== undefined && physicalCores >= LEAST_CORES;
+  };
+
   const readBusy = (processes: readonly ProcessEntry[]): void => {
-    const ticks = readCpuTicks();
+    const byCpu = readTicksByCpu();
+    const ticks = sumOfTicks(byCpu);
     if (ticks === undefined) return;
     const ours = new Map(processes.filter(({ pid }) => owners.has(pid)).map((p) => [p.pid, p.cpuTicks]));
     const worked = [...ours].reduce((sum, [pid, now]) => sum + now - (before?.ours.get(pid) ?? now), 0);
     busy = before === undefined ? undefined : busyCores(before.ticks, ticks, worked);
-    busyNow = busyCpus.read(readTicksByCpu(), ourWork(ours));
+    if (claimsCores()) busyNow = busyCpus.read(byCpu, ourWork(ours));
     before = { ticks, ours };
   };
 
@@ -132,14 +136,12 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     });
 
   const chargeCores = async (): Promise<void> => {
-    const { busyCpus: told = [], cpuTopology, physicalCores } = o.state();
-    if (busyNow === undefined || cpuTopology === undefined || physicalCores < LEAST_CORES) return;
+    const { busyCpus: told = [], cpuTopology = [] } = o.state();
+    if (busyNow === undefined || !claimsCores()) return;
     const cpus = busyNow.filter((cpu) => cpuTopology.some((t) => t.cpu === cpu));
     if (cpus.join() === told.join() || performance.now() - busyToldMs < BUSY_CORES_EVERY_MS) return;
     busyToldMs = performance.now();
-    const id = newId();
-    const why = { correlationId: id, causationId: id };
-    await o.facts.worker(id, { type: 'BusyCoresChanged', data: { cpus } }, why);
+    await o.facts.ofItself({ type: 'BusyCoresChanged', data: { cpus } });
   };
 
   const send = (devices: readonly LineReading[], at: string): void => {
@@ -173,7 +175,7 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     const { foreign: charged, silent } = o.state();
     if (!known) {
       toldSinceMs.delete(deviceId);
-      if (charged.has(deviceId)) await say({ deviceId, processes: [] });
+      if (charged.has(deviceId)) await o.facts.ofItself(foreignUse({ deviceId, processes: [] }));
       return;
     }
     const sinceMs = toldSinceMs.get(deviceId) ?? performance.now();
@@ -186,12 +188,8 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     const charged = o.state().foreign.get(deviceId);
     const step = stepForeignUse(charged, bytes);
     if (step === charged) return;
-    await say({ deviceId, bytes: step, processes: deviceId === RAM ? largestOf(foreign) : [] });
-  };
-
-  const say = async (data: WorkerEventData<'ForeignUseChanged'>): Promise<void> => {
-    const id = newId();
-    await o.facts.worker(id, { type: 'ForeignUseChanged', data }, { correlationId: id, causationId: id });
+    const processes = deviceId === RAM ? largestOf(foreign) : [];
+    await o.facts.ofItself(foreignUse({ deviceId, bytes: step, processes }));
   };
 
   o.freed?.attach({
@@ -295,13 +293,16 @@ function keptOf(line: LineReading, gpu?: GpuReading): DeviceReading {
   };
 }
 
+const foreignUse = (data: WorkerEventData<'ForeignUseChanged'>) =>
+  ({ type: 'ForeignUseChanged', data }) as const;
+
 /** The foreign processes that hold most, by executable alone. */
 function largestOf(processes: readonly ProcessEntry[]): WorkerEventData<'ForeignUseChanged'>['processes'] {
   return processes
     .map(({ pid, name }) => ({ pid, name, bytes: anonymousBytes(pid) ?? 0 }))
     .filter(({ bytes }) => bytes > 0)
     .sort((a, b) => b.bytes - a.bytes)
-    .slice(0, MOST_FOREIGN);
+    .slice(0, MOST_FOREIGN_PROCESSES);
 }
 
 const round = (value: number): number => Math.round(value * 100) / 100;

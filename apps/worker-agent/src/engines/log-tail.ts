@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync, statSync, truncateSync } from 'node:fs';
+import { MOST_TAIL_BYTES } from '#domain/events/limits.js';
 
 const READ_BYTES = 256 * 1024;
-const TAIL_BYTES = 4096;
 /** A server that logs each request fills a disk in time. */
 const LONGEST_LOG_BYTES = 64 * 1024 * 1024;
 
@@ -40,7 +40,7 @@ export function filterLoadTimeLines(text: string): string {
   let from = kept.length;
   while (from > 0) {
     bytes += Buffer.byteLength(kept[from - 1] ?? '') + 1;
-    if (bytes > TAIL_BYTES) break;
+    if (bytes > MOST_TAIL_BYTES) break;
     from -= 1;
   }
   return kept.slice(from).join('\n');

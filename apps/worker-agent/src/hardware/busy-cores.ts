@@ -8,7 +8,9 @@ export type TicksByCpu = ReadonlyMap<number, { readonly busy: number; readonly t
 export function readTicksByCpu(read: ReadText = readText): TicksByCpu {
   const ticks = new Map<number, { readonly busy: number; readonly total: number }>();
   for (const [, cpu = '', rest = ''] of (read('/proc/stat') ?? '').matchAll(/^cpu(\d+) ([\d ]+)$/gm)) {
+    // Guests are in user and nice already.
     const fields = rest.trim().split(/ +/).map(Number).slice(0, 8);
+    if (fields.length < 5) continue;
     const total = fields.reduce((sum, n) => sum + n, 0);
     ticks.set(Number(cpu), { busy: total - (fields[3] ?? 0) - (fields[4] ?? 0), total });
   }

@@ -1,5 +1,4 @@
-import type { ReadText } from './read-text.js';
-import { readText } from './read-text.js';
+import type { TicksByCpu } from './busy-cores.js';
 
 /** Time that processors have worked so far, in clock ticks. */
 export interface CpuTicks {
@@ -9,15 +8,16 @@ export interface CpuTicks {
   readonly cpus: number;
 }
 
-/** The first line of /proc/stat; undefined where there is none. Waiting for a disk is no work. */
-export function readCpuTicks(read: ReadText = readText): CpuTicks | undefined {
-  const text = read('/proc/stat') ?? '';
-  const fields = /^cpu +([\d ]+)$/m.exec(text)?.[1]?.split(' ').map(Number);
-  if (fields === undefined || fields.length < 5) return undefined;
-  // Guests are in user and nice already.
-  const total = fields.slice(0, 8).reduce((sum, n) => sum + n, 0);
-  const idle = (fields[3] ?? 0) + (fields[4] ?? 0);
-  return { busy: total - idle, total, cpus: [...text.matchAll(/^cpu\d+ /gm)].length };
+/** Of all processors together. @returns undefined where none is told of */
+export function sumOfTicks(byCpu: TicksByCpu): CpuTicks | undefined {
+  if (byCpu.size === 0) return undefined;
+  let busy = 0;
+  let total = 0;
+  for (const ticks of byCpu.values()) {
+    busy += ticks.busy;
+    total += ticks.total;
+  }
+  return { busy, total, cpus: byCpu.size };
 }
 
 /**

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { GIB, MIB } from '#domain/units.js';
-import { busyCores, readCpuTicks } from './busy.js';
+import { busyCores, sumOfTicks } from './busy.js';
+import { readTicksByCpu } from './busy-cores.js';
 import { parseCpuList, readCpu } from './cpu.js';
 import { mountPoints } from './drives.js';
 import { readMemory } from './memory.js';
@@ -111,7 +112,7 @@ describe('any file of the system', () => {
             expect(Number.isFinite(bytes)).toBe(true);
             expect(bytes).toBeGreaterThanOrEqual(0);
           }
-          readCpuTicks(reader(files));
+          readTicksByCpu(reader(files));
         },
       ),
     );
@@ -119,20 +120,23 @@ describe('any file of the system', () => {
       fc.property(fc.string(), (text) => {
         parseCpuList(text);
         mountPoints(text);
-        readCpuTicks(() => text);
+        readTicksByCpu(() => text);
       }),
     );
   });
 });
 
 describe('the work of the processors', () => {
-  const stat = (user: number, idle: number) => `cpu  ${user} 0 0 ${idle} 0 0 0 0 0 0\ncpu0 1 1\ncpu1 1 1\n`;
+  const stat = (user: number, idle: number) =>
+    readTicksByCpu(() => `cpu  9 0 0 9 0\ncpu0 ${user} 0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 ${idle} 0 0 0 0 0 0\n`);
   it('is in cores: of all, and of what is not ours', () => {
-    const before = readCpuTicks(() => stat(100, 100));
-    const now = readCpuTicks(() => stat(250, 150));
+    const before = sumOfTicks(stat(100, 100));
+    const now = sumOfTicks(stat(250, 150));
     if (before === undefined || now === undefined) throw new Error('the lines were not read');
     expect(busyCores(before, now, 50)).toEqual({ all: 1.5, foreign: 1, percent: 75 });
     expect(busyCores(now, now, 0)).toBeUndefined();
+    expect(sumOfTicks(readTicksByCpu(() => undefined))).toBeUndefined();
+    expect(sumOfTicks(readTicksByCpu(() => 'cpu  1 1\ncpu0 1 1\n'))).toBeUndefined();
   });
 });
 

@@ -12,6 +12,7 @@ export * from './catalog-events.js';
 export * from './envelope.js';
 export * from './fleet-events.js';
 export * from './history-events.js';
+export * from './limits.js';
 export * from './other-events.js';
 export * from './readings-events.js';
 export * from './what-if-events.js';

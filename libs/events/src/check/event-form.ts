@@ -1,8 +1,45 @@
-import type { BerthEvent, BerthEventType, Recorded } from '#domain/events/index.js';
+import {
+  type BerthEvent,
+  type BerthEventType,
+  type CallEvent,
+  type CatalogEvent,
+  type FleetEvent,
+  type HistoryEvent,
+  type IdentityEvent,
+  type KeyEvent,
+  MOST_FOREIGN_PROCESSES,
+  MOST_TAIL_BYTES,
+  MOST_WORKING_BYTES,
+  type OperatorEvent,
+  type PullEvent,
+  type ReadingsEvent,
+  type Recorded,
+  type SettingsEvent,
+  type WhatIfEvent,
+  type WorkerEvent,
+} from '#domain/events/index.js';
 import { type Category, categoryOf } from '../catalogue.js';
 import type { Check, Report } from './violation.js';
 
-const CATEGORY_OF: Readonly<Record<BerthEventType, Category>> = {
+/** What the streams of each category hold: the compiler holds the table below against it. */
+interface EventIn extends Record<Category, BerthEvent> {
+  worker: WorkerEvent;
+  calls: CallEvent;
+  history: HistoryEvent;
+  catalog: CatalogEvent;
+  settings: SettingsEvent;
+  key: KeyEvent;
+  operator: OperatorEvent;
+  pull: PullEvent;
+  readings: ReadingsEvent;
+  fleet: FleetEvent | WhatIfEvent;
+  log: IdentityEvent;
+}
+type CategoryOf<T extends BerthEventType> = {
+  [C in Category]: T extends EventIn[C]['type'] ? C : never;
+}[Category];
+
+const CATEGORY_OF: { readonly [T in BerthEventType]: CategoryOf<T> } = {
   WorkerRegistered: 'worker',
   CapacityMeasured: 'worker',
   LimitSet: 'worker',
@@ -97,10 +134,6 @@ const COUNTS = new Set(
 /** Of several measures; their unit is in the name that they stand under. */
 const STATISTICS = new Set(['mean', 'p50', 'p99']);
 
-const MOST_WORKING_BYTES = 64 * 1024;
-const MOST_TAIL_BYTES = 4 * 1024;
-const MOST_PROCESSES = 8;
-
 const bytesOf = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
 
 /**
@@ -144,19 +177,20 @@ export function* whatIsWrong({ event, id, stream, metadata }: Recorded<BerthEven
 }
 
 function* wrongValue(type: string, path: string, name: string, value: unknown): Generator<string> {
-  const says = `${type}.${path} is ${JSON.stringify(value)}`;
+  // Put into words only where something is wrong: most values of most events are as they should be.
+  const says = (): string => `${type}.${path} is ${JSON.stringify(value)}`;
   if (!CAMEL.test(name)) yield `${type}.${path} is no camelCase name.`;
   if (FREE.has(name)) return;
   if (value === null || value === undefined) {
     // A limit that is taken away is known to be none.
-    if (!(type === 'LimitSet' && path === 'value')) yield `${says}; what is unknown is left out.`;
+    if (!(type === 'LimitSet' && path === 'value')) yield `${says()}; what is unknown is left out.`;
   } else if (typeof value === 'number') {
     yield* wrongNumber(says, name, value);
   } else if (typeof value === 'string') {
     if ((name.endsWith('At') || TIMES.has(name)) && !ISO.test(value))
-      yield `${says}, which is no UTC time with milliseconds.`;
+      yield `${says()}, which is no UTC time with milliseconds.`;
     if (UUIDS.has(name) && !UUID_V7.test(value) && !(DERIVED_UUIDS.has(name) && UUID_V5.test(value)))
-      yield `${says}, which is no UUIDv7.`;
+      yield `${says()}, which is no UUIDv7.`;
     if (KEY.test(value)) yield `${type}.${path} holds a key.`;
   } else if (Array.isArray(value)) {
     for (const [at, item] of value.entries()) yield* wrongValue(type, `${path}[${at}]`, name, item);
@@ -166,17 +200,17 @@ function* wrongValue(type: string, path: string, name: string, value: unknown): 
   }
 }
 
-function* wrongNumber(says: string, name: string, value: number): Generator<string> {
+function* wrongNumber(says: () => string, name: string, value: number): Generator<string> {
   if (WHOLE.test(name)) {
     if (!Number.isSafeInteger(value) || value < 0)
-      yield `${says}; it is a whole number from 0 to below 2^53.`;
+      yield `${says()}; it is a whole number from 0 to below 2^53.`;
   } else if (MEASURED.test(name)) {
     if (!Number.isFinite(value) || (value < 0 && !name.endsWith('Celsius')))
-      yield `${says}; it is no measure.`;
+      yield `${says()}; it is no measure.`;
   } else if (!COUNTS.has(name)) {
-    yield `${says}, a number without a unit in its name.`;
+    yield `${says()}, a number without a unit in its name.`;
   } else if (!Number.isFinite(value)) {
-    yield `${says}; it is no number.`;
+    yield `${says()}; it is no number.`;
   }
 }
 
@@ -185,6 +219,6 @@ function* tooLong({ type, data }: BerthEvent): Generator<string> {
     yield `The working of ${type} has ${bytesOf(data)} bytes; it may have ${MOST_WORKING_BYTES}.`;
   if ('logTail' in data && Buffer.byteLength(data.logTail) > MOST_TAIL_BYTES)
     yield `The tail of ${type} has ${Buffer.byteLength(data.logTail)} bytes; it may have ${MOST_TAIL_BYTES}.`;
-  if (type === 'ForeignUseChanged' && data.processes.length > MOST_PROCESSES)
-    yield `${type} names ${data.processes.length} processes; it may name ${MOST_PROCESSES}.`;
+  if (type === 'ForeignUseChanged' && data.processes.length > MOST_FOREIGN_PROCESSES)
+    yield `${type} names ${data.processes.length} processes; it may name ${MOST_FOREIGN_PROCESSES}.`;
 }

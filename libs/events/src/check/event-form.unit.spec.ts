@@ -29,9 +29,37 @@ const of = (
   return found.sort((one, other) => one.length - other.length)[0] ?? [];
 };
 
+/** The categories in whose streams an event of this type may stand. */
+const homesOf = (type: BerthEventType): readonly string[] =>
+  CATEGORIES.filter(
+    (name) => !of(type, {}, { stream: `${name}-x` }).some((wrong) => wrong.includes(' belongs into ')),
+  );
+
 describe('the rules for every event', () => {
   it.each(Object.keys(SAMPLES) as BerthEventType[])('hold for %s', (type) => {
     expect(of(type)).toEqual([]);
+  });
+
+  it.each(Object.keys(SAMPLES) as BerthEventType[])('have one category for %s', (type) => {
+    expect(homesOf(type)).toHaveLength(1);
+  });
+
+  it.each([
+    ['PlacementDecided', 'worker'],
+    ['ForeignUseChanged', 'worker'],
+    ['CallFinished', 'calls'],
+    ['LoadMeasured', 'history'],
+    ['WeightsHashed', 'catalog'],
+    ['SettingsChanged', 'settings'],
+    ['KeyRevoked', 'key'],
+    ['OperatorActionFinished', 'operator'],
+    ['FilePulled', 'pull'],
+    ['DevicesRead', 'readings'],
+    ['ApiLost', 'fleet'],
+    ['WhatIfSummarised', 'fleet'],
+    ['LogCreated', 'log'],
+  ] as const)('let %s stand in a stream of %s alone', (type, category) => {
+    expect(homesOf(type)).toEqual([category]);
   });
 
   it.each([
