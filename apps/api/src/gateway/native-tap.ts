@@ -1,7 +1,7 @@
 import { dataOf, FrameCutter, frames } from './sse-frames.js';
 import type { Tap } from './stream-tap.js';
-import { type Counted, count, nothingCounted } from './usage.js';
-import { isObject, type Json, objectOf, parsedObject, textOf } from './protocols/json.js';
+import { type Counted, Tally } from './usage.js';
+import { type Json, objectOf, parsedObject, textOf } from './protocols/json.js';
 
 const ENDS: ReadonlySet<unknown> = new Set(['message_stop', 'response.completed', 'response.incomplete']);
 
@@ -11,9 +11,13 @@ const ENDS: ReadonlySet<unknown> = new Set(['message_stop', 'response.completed'
  */
 export class NativeTap implements Tap {
   readonly #cutter = new FrameCutter();
-  counted: Counted = nothingCounted();
+  readonly #tally = new Tally();
   done = false;
   engineError: string | undefined;
+
+  get counted(): Counted {
+    return this.#tally.counted;
+  }
 
   push(chunk: Buffer): Buffer | undefined {
     const whole = this.done || this.engineError !== undefined ? undefined : this.#cutter.push(chunk);
@@ -43,12 +47,7 @@ export class NativeTap implements Tap {
       this.engineError = error;
       return false;
     }
-    const inside = isObject(event['message']) ? event['message'] : objectOf(event['response']);
-    this.counted = count(
-      this.counted,
-      event['usage'] ?? inside['usage'],
-      event['timings'] ?? inside['timings'],
-    );
+    this.#tally.hear(event);
     if (ENDS.has(event['type'])) this.done = true;
     return true;
   }

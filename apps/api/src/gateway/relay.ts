@@ -7,7 +7,7 @@ import { downstreamHeaders, STREAM_HEADERS } from './headers.js';
 import { mapEngineError } from './engine-errors.js';
 import { NativeTap } from './native-tap.js';
 import { StreamTap, type Tap } from './stream-tap.js';
-import { type Counted, countAnswer, nothingCounted } from './usage.js';
+import { type Counted, countAnswer, NOTHING_COUNTED } from './usage.js';
 
 /** What became of one request to an engine. */
 export type RelayEnd =
@@ -150,7 +150,7 @@ export class Relay implements UpstreamHandler {
         const whole = this.#keptBytes <= COUNTED_ANSWER_BYTES;
         this.#end({
           kind: 'answered',
-          counted: whole ? countAnswer(this.#only ?? Buffer.concat(this.#kept)) : nothingCounted(),
+          counted: whole ? countAnswer(this.#only ?? Buffer.concat(this.#kept)) : NOTHING_COUNTED,
         });
         return;
       }

@@ -1,4 +1,4 @@
-import { type Counted, count, nothingCounted } from './usage.js';
+import { type Counted, Tally } from './usage.js';
 import { dataOf, FrameCutter, frames } from './sse-frames.js';
 
 const COLON = 0x3a;
@@ -33,7 +33,7 @@ export interface TapOptions {
 export class StreamTap implements Tap {
   readonly #cutter = new FrameCutter();
   readonly #options: TapOptions;
-  #counted = nothingCounted();
+  readonly #tally = new Tally();
   #done = false;
   #error: string | undefined;
 
@@ -52,7 +52,7 @@ export class StreamTap implements Tap {
   }
 
   get counted(): Counted {
-    return this.#counted;
+    return this.#tally.counted;
   }
 
   /** What goes to the caller now; undefined when nothing does. */
@@ -104,7 +104,7 @@ export class StreamTap implements Tap {
       this.#error = wordsOf(chunk['error']);
       return false;
     }
-    this.#counted = count(this.#counted, chunk['usage'], chunk['timings']);
+    this.#tally.hear(chunk);
     const { choices } = chunk;
     const isUsageChunk = Array.isArray(choices) && choices.length === 0 && isRecord(chunk['usage']);
     return !(isUsageChunk && this.#options.dropUsageChunk);

@@ -1,14 +1,8 @@
 import { partText, ThinkText } from '../reasoning/think-text.js';
+import { type Counted, countedIn, Tally } from '../usage.js';
 import { isObject, type Json, listOf, numberOf, objectOf, textOf } from './json.js';
 
 /** What a chat completion says, read once for every protocol that it is told in. */
-
-export interface Usage {
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly outputTokens: number;
-  readonly reasoningTokens: number;
-}
 
 export interface Call {
   readonly id: string;
@@ -24,8 +18,7 @@ export interface ChatAnswer {
   /** The stop string that ended it, where the engine says so. */
   readonly stopString?: string;
   readonly logprobs?: readonly unknown[];
-  readonly usage: Usage;
-  readonly timings: Json;
+  readonly counted: Counted;
 }
 
 /** A part of a call: its id and name come once, its arguments in pieces. */
@@ -48,22 +41,10 @@ export interface AnswerStream {
   push(event: Json): ChatPiece;
   readonly finish: string | undefined;
   readonly stopString: string | undefined;
-  readonly usage: Usage;
+  readonly counted: Counted;
 }
 
 export const NOTHING_SAID: ChatPiece = { reasoning: '', text: '', calls: [], logprobs: [] };
-
-export const NO_USAGE: Usage = { promptTokens: 0, cachedTokens: 0, outputTokens: 0, reasoningTokens: 0 };
-
-function usageOf(value: unknown): Usage {
-  const usage = objectOf(value);
-  return {
-    promptTokens: numberOf(usage['prompt_tokens']) ?? 0,
-    cachedTokens: numberOf(objectOf(usage['prompt_tokens_details'])['cached_tokens']) ?? 0,
-    outputTokens: numberOf(usage['completion_tokens']) ?? 0,
-    reasoningTokens: numberOf(objectOf(usage['completion_tokens_details'])['reasoning_tokens']) ?? 0,
-  };
-}
 
 /** What engines parted themselves, under either of its names. */
 const ownReasoning = (message: Json): string =>
@@ -94,8 +75,7 @@ export function readChatAnswer(answer: Json): ChatAnswer | undefined {
     finish: textOf(choice['finish_reason']) ?? 'stop',
     ...(stopString === undefined ? {} : { stopString }),
     ...(logprobs.length === 0 ? {} : { logprobs }),
-    usage: usageOf(answer['usage']),
-    timings: objectOf(answer['timings']),
+    counted: countedIn(answer),
   };
 }
 
@@ -104,12 +84,14 @@ export class ChatStream implements AnswerStream {
   readonly #think = new ThinkText();
   finish: string | undefined;
   stopString: string | undefined;
-  usage: Usage = NO_USAGE;
-  timings: Json = {};
+  readonly #tally = new Tally();
+
+  get counted(): Counted {
+    return this.#tally.counted;
+  }
 
   push(chunk: Json): ChatPiece {
-    if (isObject(chunk['usage'])) this.usage = usageOf(chunk['usage']);
-    if (isObject(chunk['timings'])) this.timings = chunk['timings'];
+    this.#tally.hear(chunk);
     const [choice] = listOf(chunk['choices']);
     if (!isObject(choice)) return NOTHING_SAID;
     const delta = objectOf(choice['delta']);

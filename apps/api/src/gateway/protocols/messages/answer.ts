@@ -1,4 +1,5 @@
-import type { Call, ChatAnswer, Usage } from '../chat-answer.js';
+import type { Counted } from '../../usage.js';
+import type { Call, ChatAnswer } from '../chat-answer.js';
 import { type Json, parsedObject } from '../json.js';
 
 export interface MessageHead {
@@ -6,13 +7,16 @@ export interface MessageHead {
   readonly model: string;
 }
 
-/** Prompt tokens that came from the cache are counted apart. */
-export const usageOf = (usage: Usage): Json => ({
-  input_tokens: Math.max(0, usage.promptTokens - usage.cachedTokens),
-  cache_creation_input_tokens: 0,
-  cache_read_input_tokens: usage.cachedTokens,
-  output_tokens: usage.outputTokens,
-});
+/** Prompt tokens that came from a cache, or went into one, are counted apart. */
+export function usageOf({ tokens, cacheWrittenTokens: written = 0 }: Counted): Json {
+  const { prompt = 0, cached = 0, output = 0 } = tokens;
+  return {
+    input_tokens: Math.max(0, prompt - cached - written),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    output_tokens: output,
+  };
+}
 
 /** Why it ended, and the stop string that did it, as far as the engine says. */
 export function stopOf(finish: string | undefined, stopString: string | undefined): Json {
@@ -41,7 +45,7 @@ export function messageOf(head: MessageHead, answer: ChatAnswer): Json {
     model: head.model,
     content,
     ...stopOf(answer.finish, answer.stopString),
-    usage: usageOf(answer.usage),
+    usage: usageOf(answer.counted),
   };
 }
 

@@ -4,11 +4,10 @@ import {
   type Call,
   type ChatAnswer,
   type ChatPiece,
-  NO_USAGE,
   NOTHING_SAID,
   partPiece,
-  type Usage,
 } from '../chat-answer.js';
+import { type Counted, countedIn, Tally } from '../../usage.js';
 import { isObject, type Json, listOf, numberOf, objectOf, textOf } from '../json.js';
 
 /** Blocks that engines with a Messages route of their own are not known to read. */
@@ -43,19 +42,6 @@ const FINISHES: Readonly<Record<string, string>> = {
 const finishOf = (reason: unknown): string | undefined =>
   typeof reason === 'string' ? (FINISHES[reason] ?? 'stop') : undefined;
 
-function usageOf(before: Usage, value: unknown): Usage {
-  const usage = objectOf(value);
-  const cached = numberOf(usage['cache_read_input_tokens']) ?? before.cachedTokens;
-  const made = numberOf(usage['cache_creation_input_tokens']) ?? 0;
-  const input = numberOf(usage['input_tokens']);
-  return {
-    ...before,
-    cachedTokens: cached,
-    promptTokens: input === undefined ? before.promptTokens : input + cached + made,
-    outputTokens: numberOf(usage['output_tokens']) ?? before.outputTokens,
-  };
-}
-
 /** An engine's own whole message, read as every answer is. */
 export function readNativeMessage(answer: Json): ChatAnswer | undefined {
   if (!Array.isArray(answer['content'])) return undefined;
@@ -77,8 +63,7 @@ export function readNativeMessage(answer: Json): ChatAnswer | undefined {
     calls,
     finish: finishOf(answer['stop_reason']) ?? 'stop',
     ...(stopString === undefined ? {} : { stopString }),
-    usage: usageOf(NO_USAGE, answer['usage']),
-    timings: {},
+    counted: countedIn(answer),
   };
 }
 
@@ -89,21 +74,22 @@ export class NativeMessageStream implements AnswerStream {
   readonly #calls = new Map<number, number>();
   finish: string | undefined;
   stopString: string | undefined;
-  usage: Usage = NO_USAGE;
+  readonly #tally = new Tally();
+
+  get counted(): Counted {
+    return this.#tally.counted;
+  }
 
   push(event: Json): ChatPiece {
+    this.#tally.hear(event);
     const index = numberOf(event['index']) ?? 0;
     switch (event['type']) {
-      case 'message_start':
-        this.usage = usageOf(this.usage, objectOf(event['message'])['usage']);
-        return NOTHING_SAID;
       case 'content_block_start':
         return this.#opened(index, objectOf(event['content_block']));
       case 'content_block_delta':
         return this.#delta(index, objectOf(event['delta']));
       case 'message_delta': {
         const delta = objectOf(event['delta']);
-        this.usage = usageOf(this.usage, event['usage']);
         this.finish = finishOf(delta['stop_reason']) ?? this.finish;
         this.stopString = textOf(delta['stop_sequence']) ?? this.stopString;
         return { ...NOTHING_SAID, ...partPiece(this.#think, '', '', true) };

@@ -37,11 +37,11 @@ export class MessageEvents {
 
   /** Usage comes last of all, so the end is told when the stream has ended. */
   done(): string {
-    const { finish, stopString, usage } = this.#chat;
+    const { finish, stopString, counted } = this.#chat;
     return (
       this.#start() +
       this.#close() +
-      event('message_delta', { delta: stopOf(finish, stopString), usage: usageOf(usage) }) +
+      event('message_delta', { delta: stopOf(finish, stopString), usage: usageOf(counted) }) +
       event('message_stop', {})
     );
   }
@@ -57,7 +57,7 @@ export class MessageEvents {
       content: [],
       stop_reason: null,
       stop_sequence: null,
-      usage: usageOf(this.#chat.usage),
+      usage: usageOf(this.#chat.counted),
     };
     return event('message_start', { message });
   }

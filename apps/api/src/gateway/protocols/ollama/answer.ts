@@ -1,5 +1,6 @@
-import type { Call, Usage } from '../chat-answer.js';
-import { type Json, numberOf, parsedObject } from '../json.js';
+import type { Counted } from '../../usage.js';
+import type { Call } from '../chat-answer.js';
+import { type Json, parsedObject } from '../json.js';
 
 /** What the durations of an answer are made of. */
 export interface Clock {
@@ -13,14 +14,14 @@ const NANOSECONDS_PER_MS = 1e6;
 const nanoseconds = (ms: number): number => Math.round(ms * NANOSECONDS_PER_MS);
 
 /** The figures at the end of an answer, in nanoseconds. */
-export function figures(clock: Clock, usage: Usage, timings: Json): Json {
+export function figures(clock: Clock, { tokens, timings }: Counted): Json {
   return {
     total_duration: nanoseconds(Math.max(0, clock.now() - clock.startedAtMs)),
     load_duration: nanoseconds(clock.coldSeconds * 1000),
-    prompt_eval_count: usage.promptTokens,
-    prompt_eval_duration: nanoseconds(numberOf(timings['prompt_ms']) ?? 0),
-    eval_count: usage.outputTokens,
-    eval_duration: nanoseconds(numberOf(timings['predicted_ms']) ?? 0),
+    prompt_eval_count: tokens.prompt ?? 0,
+    prompt_eval_duration: nanoseconds(timings.promptMs ?? 0),
+    eval_count: tokens.output ?? 0,
+    eval_duration: nanoseconds(timings.decodeMs ?? 0),
   };
 }
 

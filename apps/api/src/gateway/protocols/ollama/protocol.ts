@@ -1,7 +1,8 @@
 import { ok, type Result } from '#domain/result.js';
 import { CHAT, COMPLETIONS, EMBEDDINGS, type EngineRoute } from '../../engine-routes.js';
-import { type Call, type CallPiece, ChatStream, NO_USAGE, readChatAnswer } from '../chat-answer.js';
-import { type Json, isObject, listOf, numberOf, objectOf, textOf } from '../json.js';
+import { countedIn, NOTHING_COUNTED } from '../../usage.js';
+import { type Call, type CallPiece, ChatStream, readChatAnswer } from '../chat-answer.js';
+import { type Json, isObject, listOf, objectOf, textOf } from '../json.js';
 import {
   type CallFacts,
   type Prepared,
@@ -110,7 +111,7 @@ class SpeakingCall extends OllamaCall {
         }),
         done: true,
         done_reason: doneReason(chat.finish),
-        ...figures(this.clock, chat.usage, chat.timings),
+        ...figures(this.clock, chat.counted),
       };
     });
   }
@@ -131,7 +132,7 @@ class SpeakingCall extends OllamaCall {
         ...this.#shape({ text: '' }),
         done: true,
         done_reason: doneReason(this.#chat.finish),
-        ...figures(this.clock, this.#chat.usage, this.#chat.timings),
+        ...figures(this.clock, this.#chat.counted),
       })
     );
   }
@@ -149,7 +150,7 @@ class SpeakingCall extends OllamaCall {
 
   /** What goes stays loaded until its room is wanted, or its own time is over. */
   #loaded(reason: 'load' | 'unload'): Buffer {
-    const { total_duration, load_duration } = figures(this.clock, NO_USAGE, {});
+    const { total_duration, load_duration } = figures(this.clock, NOTHING_COUNTED);
     const line = this.#line({
       ...this.#shape({ text: '' }),
       done: true,
@@ -198,15 +199,9 @@ class EmbedCall extends OllamaCall {
       if (!Array.isArray(data)) return undefined;
       const embeddings = data.filter(isObject).map(({ embedding }) => embedding);
       if (this.#field === 'prompt') return { embedding: embeddings[0] };
-      const promptTokens = numberOf(objectOf(answer['usage'])['prompt_tokens']) ?? 0;
-      const { total_duration, load_duration } = figures(this.clock, NO_USAGE, {});
-      return {
-        model: this.model,
-        embeddings,
-        total_duration,
-        load_duration,
-        prompt_eval_count: promptTokens,
-      };
+      const counted = countedIn(answer);
+      const { total_duration, load_duration, prompt_eval_count } = figures(this.clock, counted);
+      return { model: this.model, embeddings, total_duration, load_duration, prompt_eval_count };
     });
   }
 }

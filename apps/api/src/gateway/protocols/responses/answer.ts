@@ -1,4 +1,5 @@
-import type { Call, ChatAnswer, Usage } from '../chat-answer.js';
+import type { Counted } from '../../usage.js';
+import type { Call, ChatAnswer } from '../chat-answer.js';
 import { type Json, objectOf } from '../json.js';
 
 /** What a response says of its request, and who it is. */
@@ -10,13 +11,16 @@ export interface ResponseHead {
 
 export type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed';
 
-export const usageOf = (usage: Usage): Json => ({
-  input_tokens: usage.promptTokens,
-  input_tokens_details: { cached_tokens: usage.cachedTokens },
-  output_tokens: usage.outputTokens,
-  output_tokens_details: { reasoning_tokens: usage.reasoningTokens },
-  total_tokens: usage.promptTokens + usage.outputTokens,
-});
+export function usageOf({ tokens }: Counted): Json {
+  const { prompt = 0, cached = 0, output = 0, reasoning = 0 } = tokens;
+  return {
+    input_tokens: prompt,
+    input_tokens_details: { cached_tokens: cached },
+    output_tokens: output,
+    output_tokens_details: { reasoning_tokens: reasoning },
+    total_tokens: prompt + output,
+  };
+}
 
 /** The whole response object; the SDKs read most of it without looking whether it is there. */
 export function responseOf(
@@ -118,5 +122,5 @@ export function wholeResponse(head: ResponseHead, answer: ChatAnswer): Json {
     const cut = status === 'incomplete' && index === answer.calls.length - 1;
     output.push(callItem(next('fc'), call, cut ? 'incomplete' : 'completed'));
   });
-  return responseOf(head, status, output, { incomplete_details: details, usage: usageOf(answer.usage) });
+  return responseOf(head, status, output, { incomplete_details: details, usage: usageOf(answer.counted) });
 }

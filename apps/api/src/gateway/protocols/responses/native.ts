@@ -4,12 +4,11 @@ import {
   type Call,
   type ChatAnswer,
   type ChatPiece,
-  NO_USAGE,
   NOTHING_SAID,
   partPiece,
-  type Usage,
 } from '../chat-answer.js';
-import { isObject, type Json, listOf, numberOf, objectOf, textOf } from '../json.js';
+import { type Counted, countedIn, Tally } from '../../usage.js';
+import { isObject, type Json, listOf, objectOf, textOf } from '../json.js';
 
 /**
  * The body for an engine that has the route itself: as it came.
@@ -24,24 +23,14 @@ export function nativeResponses(bytes: Buffer, body: Json): Buffer | undefined {
   return bytes;
 }
 
-function usageOf(value: unknown): Usage {
-  const usage = objectOf(value);
-  return {
-    promptTokens: numberOf(usage['input_tokens']) ?? 0,
-    cachedTokens: numberOf(objectOf(usage['input_tokens_details'])['cached_tokens']) ?? 0,
-    outputTokens: numberOf(usage['output_tokens']) ?? 0,
-    reasoningTokens: numberOf(objectOf(usage['output_tokens_details'])['reasoning_tokens']) ?? 0,
-  };
-}
-
 const textsOf = (parts: unknown): string =>
   listOf(parts)
     .map((part) => textOf(objectOf(part)['text']) ?? '')
     .join('');
 
 /** llama-server says `completed` also of what was cut: as many tokens as were allowed tell it. */
-function finishOf(response: Json, usage: Usage, most: number | undefined): string {
-  const cut = response['status'] === 'incomplete' || (most !== undefined && usage.outputTokens >= most);
+function finishOf(response: Json, { tokens }: Counted, most: number | undefined): string {
+  const cut = response['status'] === 'incomplete' || (most !== undefined && (tokens.output ?? 0) >= most);
   return cut ? 'length' : 'stop';
 }
 
@@ -60,13 +49,12 @@ export function readNativeResponse(answer: Json, most: number | undefined): Chat
       calls.push({ id, name: textOf(item['name']) ?? '', arguments: textOf(item['arguments']) ?? '{}' });
     }
   }
-  const usage = usageOf(answer['usage']);
+  const counted = countedIn(answer);
   return {
     ...(own === '' ? partText(text) : { reasoning: own, text }),
     calls,
-    finish: finishOf(answer, usage, most),
-    usage,
-    timings: {},
+    finish: finishOf(answer, counted, most),
+    counted,
   };
 }
 
@@ -83,13 +71,18 @@ export class NativeResponseStream implements AnswerStream {
   #last: OpenCall | undefined;
   finish: string | undefined;
   readonly stopString = undefined;
-  usage: Usage = NO_USAGE;
+  readonly #tally = new Tally();
 
   constructor(most: number | undefined) {
     this.#most = most;
   }
 
+  get counted(): Counted {
+    return this.#tally.counted;
+  }
+
   push(event: Json): ChatPiece {
+    this.#tally.hear(event);
     const delta = textOf(event['delta']) ?? '';
     switch (event['type']) {
       case 'response.output_item.added':
@@ -106,8 +99,7 @@ export class NativeResponseStream implements AnswerStream {
       case 'response.completed':
       case 'response.incomplete': {
         const response = objectOf(event['response']);
-        this.usage = usageOf(response['usage']);
-        this.finish = finishOf(response, this.usage, this.#most);
+        this.finish = finishOf(response, this.counted, this.#most);
         return { ...NOTHING_SAID, ...partPiece(this.#think, '', '', true) };
       }
       default:

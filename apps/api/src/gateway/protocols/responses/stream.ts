@@ -59,7 +59,7 @@ export class ResponseEvents {
     out += this.#close(status === 'incomplete' ? 'incomplete' : 'completed');
     const response = responseOf(this.#head, status, this.#output, {
       incomplete_details: details,
-      usage: usageOf(this.#chat.usage),
+      usage: usageOf(this.#chat.counted),
     });
     return out + this.#event(`response.${status}`, { response });
   }
