@@ -152,7 +152,7 @@ export class ServedCall implements Slotted {
     this.#route = prepared.value.target;
     this.#whenLoaded = prepared.value.whenLoaded;
     this.#unloads = prepared.value.unloads ?? false;
-    this.#native = nativeRequest(prepared.value);
+    this.#native = nativeRequest(prepared.value, came.value);
     return readCallBody(prepared.value.bytes, this.#route);
   }
 
@@ -289,9 +289,13 @@ export class ServedCall implements Slotted {
 }
 
 /** What an engine that has the caller's own route is asked; what cannot be read in its form is only translated. */
-function nativeRequest({ native }: Prepared): NativeRequest | undefined {
+function nativeRequest({ native }: Prepared, came: CallBody): NativeRequest | undefined {
   if (!native) return undefined;
   const { capability, target: route, bytes } = native;
+  // Mostly it is what came, which is read already; whether it is streamed is the route's to say.
+  if (bytes === came.bytes) {
+    return { capability, route, body: { ...came, stream: came.stream && route.streams } };
+  }
   const body = readCallBody(bytes, route);
   return body.ok ? { capability, route, body: body.value } : undefined;
 }
