@@ -1,9 +1,8 @@
 import { dataOf, FrameCutter, frames } from './sse-frames.js';
 import type { Tap } from './stream-tap.js';
 import { type Counted, Tally } from './usage.js';
+import { isLast } from './protocols/chat-answer.js';
 import { type Json, objectOf, parsedObject, textOf } from './protocols/json.js';
-
-const ENDS: ReadonlySet<unknown> = new Set(['message_stop', 'response.completed', 'response.incomplete']);
 
 /**
  * Reads an engine's own stream of Messages or Responses on its way to its telling: counts, finds its end by its last event
@@ -48,7 +47,7 @@ export class NativeTap implements Tap {
       return false;
     }
     this.#tally.hear(event);
-    if (ENDS.has(event['type'])) this.done = true;
+    if (isLast(event)) this.done = true;
     return true;
   }
 }

@@ -44,6 +44,11 @@ export interface AnswerStream {
   readonly counted: Counted;
 }
 
+const ENDS: ReadonlySet<unknown> = new Set(['message_stop', 'response.completed', 'response.incomplete']);
+
+/** Whether an engine's own event of a message or a response is its last. */
+export const isLast = (event: Json): boolean => ENDS.has(event['type']);
+
 export const NOTHING_SAID: ChatPiece = { reasoning: '', text: '', calls: [], logprobs: [] };
 
 /** What engines parted themselves, under either of its names. */
@@ -107,15 +112,10 @@ export class ChatStream implements AnswerStream {
 }
 
 /** Parts a piece of text, unless the engine parts reasoning itself. `ends`: no more text of this message comes. */
-export function partPiece(
-  think: ThinkText,
-  own: string,
-  content: string,
-  ends: boolean,
-): { readonly reasoning: string; readonly text: string } {
+export function partPiece(think: ThinkText, own: string, content: string, ends: boolean): ChatPiece {
   const first = content === '' ? { reasoning: '', text: '' } : think.push(content);
   const last = own !== '' || ends ? think.settle() : { reasoning: '', text: '' };
-  return { reasoning: own + first.reasoning + last.reasoning, text: first.text + last.text };
+  return { ...NOTHING_SAID, reasoning: own + first.reasoning + last.reasoning, text: first.text + last.text };
 }
 
 function callPiece(value: unknown, at: number): CallPiece {

@@ -4,6 +4,7 @@ import type { AnswerFilter } from '../answer-filter.js';
 import { whatIsMalformed } from '../call-body.js';
 import type { EngineRoute } from '../engine-routes.js';
 import { dataOf, frames } from '../sse-frames.js';
+import { isLast } from './chat-answer.js';
 import { isObject, type Json, parsedObject } from './json.js';
 
 /** A body that an engine which can do it gets nearly as it came. */
@@ -83,6 +84,27 @@ export function translated(bytes: Buffer, translate: (body: Json) => Json): Resu
   }
 }
 
+/** A protocol that some engines have a route of their own for; the others get it as a chat. */
+interface Forms {
+  readonly target: EngineRoute;
+  readonly native: Omit<NativeBody, 'bytes'>;
+  readonly chat: (body: Json) => Json;
+  /** Undefined where the body asks for what such a route is not known to do. */
+  readonly own: (bytes: Buffer, body: Json) => Buffer | undefined;
+}
+
+/** The body as a chat, and beside it, where that can be, for an engine that has the caller's own route. */
+export function inBothForms(bytes: Buffer, { target, native, chat, own }: Forms): Result<Prepared> {
+  let ownBytes: Buffer | undefined;
+  const translation = translated(bytes, (body) => {
+    ownBytes = own(bytes, body);
+    return chat(body);
+  });
+  if (!translation.ok) return translation;
+  const prepared = { bytes: translation.value, target };
+  return ok(ownBytes ? { ...prepared, native: { ...native, bytes: ownBytes } } : prepared);
+}
+
 /** Tells an engine's whole answer in another protocol; `tell` gives nothing for one that cannot be read. */
 export function translateWhole(bytes: Buffer, tell: (answer: Json) => Json | undefined): Result<Buffer> {
   const answer = parsedObject(bytes.toString('utf8'));
@@ -90,6 +112,26 @@ export function translateWhole(bytes: Buffer, tell: (answer: Json) => Json | und
   if (told) return ok(Buffer.from(JSON.stringify(told)));
   return err(berthError('engine_failed', 'The engine gave an answer that cannot be read. Ask again.'));
 }
+
+/** What tells a stream anew, event by event. */
+interface Telling {
+  chunk(event: Json): string;
+  done(): string;
+}
+
+/** An engine's own events have their end among them; `[DONE]` may follow it, and means nothing. */
+export const tellFrames = (bytes: Buffer, telling: Telling, natively: boolean): Buffer | undefined =>
+  natively
+    ? translateFrames(
+        bytes,
+        (event) => telling.chunk(event) + (isLast(event) ? telling.done() : ''),
+        () => '',
+      )
+    : translateFrames(
+        bytes,
+        (chunk) => telling.chunk(chunk),
+        () => telling.done(),
+      );
 
 /** Reads an engine's frames for a translation: `chunk` for each, `done` for `[DONE]`. */
 export function translateFrames(

@@ -92,7 +92,7 @@ export class NativeMessageStream implements AnswerStream {
         const delta = objectOf(event['delta']);
         this.finish = finishOf(delta['stop_reason']) ?? this.finish;
         this.stopString = textOf(delta['stop_sequence']) ?? this.stopString;
-        return { ...NOTHING_SAID, ...partPiece(this.#think, '', '', true) };
+        return partPiece(this.#think, '', '', true);
       }
       default:
         return NOTHING_SAID;
@@ -102,14 +102,13 @@ export class NativeMessageStream implements AnswerStream {
   #opened(index: number, block: Json): ChatPiece {
     if (block['type'] !== 'tool_use') {
       const own = textOf(block['thinking']) ?? '';
-      return { ...NOTHING_SAID, ...partPiece(this.#think, own, textOf(block['text']) ?? '', false) };
+      return partPiece(this.#think, own, textOf(block['text']) ?? '', false);
     }
     const call = this.#calls.size;
     this.#calls.set(index, call);
     const id = textOf(block['id']);
     const opened = { index: call, name: textOf(block['name']) ?? '', arguments: '' };
     return {
-      ...NOTHING_SAID,
       ...partPiece(this.#think, '', '', true),
       calls: [id === undefined ? opened : { ...opened, id }],
     };
@@ -118,9 +117,9 @@ export class NativeMessageStream implements AnswerStream {
   #delta(index: number, delta: Json): ChatPiece {
     switch (delta['type']) {
       case 'text_delta':
-        return { ...NOTHING_SAID, ...partPiece(this.#think, '', textOf(delta['text']) ?? '', false) };
+        return partPiece(this.#think, '', textOf(delta['text']) ?? '', false);
       case 'thinking_delta':
-        return { ...NOTHING_SAID, ...partPiece(this.#think, textOf(delta['thinking']) ?? '', '', false) };
+        return partPiece(this.#think, textOf(delta['thinking']) ?? '', '', false);
       case 'input_json_delta': {
         const call = this.#calls.get(index) ?? 0;
         return { ...NOTHING_SAID, calls: [{ index: call, arguments: textOf(delta['partial_json']) ?? '' }] };

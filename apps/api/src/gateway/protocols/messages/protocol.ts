@@ -1,14 +1,14 @@
-import { ok, type Result } from '#domain/result.js';
+import type { Result } from '#domain/result.js';
 import { CHAT, COUNT, NATIVE_COUNT, NATIVE_MESSAGES } from '../../engine-routes.js';
 import { ChatStream, readChatAnswer } from '../chat-answer.js';
 import { numberOf, textOf } from '../json.js';
 import {
   type CallFacts,
+  inBothForms,
   type Prepared,
   type Protocol,
   type ProtocolCall,
-  translated,
-  translateFrames,
+  tellFrames,
   translateWhole,
 } from '../protocol.js';
 import { messageOf } from './answer.js';
@@ -35,15 +35,15 @@ class MessagesCall implements ProtocolCall {
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
-    let own: Buffer | undefined;
-    const chat = translated(bytes, (body) => {
-      this.#model = textOf(body['model']) ?? '';
-      own = nativeMessages(bytes, body);
-      return chatOfMessages(body);
+    return inBothForms(bytes, {
+      target: CHAT,
+      native: { capability: 'messages', target: NATIVE_MESSAGES },
+      own: nativeMessages,
+      chat: (body) => {
+        this.#model = textOf(body['model']) ?? '';
+        return chatOfMessages(body);
+      },
     });
-    if (!chat.ok) return chat;
-    const native = own && ({ capability: 'messages', target: NATIVE_MESSAGES, bytes: own } as const);
-    return ok({ bytes: chat.value, target: CHAT, ...(native ? { native } : {}) });
   }
 
   asks(natively: boolean): void {
@@ -53,18 +53,11 @@ class MessagesCall implements ProtocolCall {
 
   /** An engine's own events are told anew as well: in order, with the ids and the reasons that clients look for. */
   frames(bytes: Buffer): Buffer | undefined {
-    const events = (this.#events ??= new MessageEvents(
+    this.#events ??= new MessageEvents(
       { id: this.#id, model: this.#model },
       this.#native ? new NativeMessageStream() : new ChatStream(),
-    ));
-    const done = () => events.done();
-    return this.#native
-      ? translateFrames(
-          bytes,
-          (e) => (e['type'] === 'message_stop' ? done() : events.chunk(e)),
-          () => '',
-        )
-      : translateFrames(bytes, (chunk) => events.chunk(chunk), done);
+    );
+    return tellFrames(bytes, this.#events, this.#native);
   }
 
   whole(bytes: Buffer): Result<Buffer> {
@@ -90,14 +83,12 @@ class CountCall implements ProtocolCall {
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
-    let own: Buffer | undefined;
-    const chat = translated(bytes, (body) => {
-      own = nativeMessages(bytes, body);
-      return chatOfMessages({ ...body, stream: undefined });
+    return inBothForms(bytes, {
+      target: COUNT,
+      native: { capability: 'messages', target: NATIVE_COUNT },
+      own: nativeMessages,
+      chat: (body) => chatOfMessages({ ...body, stream: undefined }),
     });
-    if (!chat.ok) return chat;
-    const native = own && ({ capability: 'messages', target: NATIVE_COUNT, bytes: own } as const);
-    return ok({ bytes: chat.value, target: COUNT, ...(native ? { native } : {}) });
   }
 
   frames(): undefined {

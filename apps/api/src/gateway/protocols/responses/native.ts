@@ -90,17 +90,17 @@ export class NativeResponseStream implements AnswerStream {
       case 'response.output_item.done':
         return this.#closed(objectOf(event['item']));
       case 'response.output_text.delta':
-        return { ...NOTHING_SAID, ...partPiece(this.#think, '', delta, false) };
+        return partPiece(this.#think, '', delta, false);
       case 'response.reasoning_text.delta':
       case 'response.reasoning_summary_text.delta':
-        return { ...NOTHING_SAID, ...partPiece(this.#think, delta, '', false) };
+        return partPiece(this.#think, delta, '', false);
       case 'response.function_call_arguments.delta':
         return this.#arguments(this.#calls.get(textOf(event['item_id']) ?? '') ?? this.#last, delta);
       case 'response.completed':
       case 'response.incomplete': {
         const response = objectOf(event['response']);
         this.finish = finishOf(response, this.counted, this.#most);
-        return { ...NOTHING_SAID, ...partPiece(this.#think, '', '', true) };
+        return partPiece(this.#think, '', '', true);
       }
       default:
         return NOTHING_SAID;
@@ -115,7 +115,6 @@ export class NativeResponseStream implements AnswerStream {
     this.#last = open;
     const call = { index: open.index, name: textOf(item['name']) ?? '', arguments: '' };
     return {
-      ...NOTHING_SAID,
       ...partPiece(this.#think, '', '', true),
       calls: [id === undefined ? call : { ...call, id }],
     };

@@ -1,15 +1,15 @@
-import { ok, type Result } from '#domain/result.js';
+import type { Result } from '#domain/result.js';
 import { OPENAI_ERRORS, type ErrorShape } from '../../answer-filter.js';
 import { CHAT, NATIVE_RESPONSES } from '../../engine-routes.js';
 import { ChatStream, readChatAnswer } from '../chat-answer.js';
 import { type Json, numberOf } from '../json.js';
 import {
   type CallFacts,
+  inBothForms,
   type Prepared,
   type Protocol,
   type ProtocolCall,
-  translated,
-  translateFrames,
+  tellFrames,
   translateWhole,
 } from '../protocol.js';
 import { type ResponseHead, wholeResponse } from './answer.js';
@@ -37,16 +37,16 @@ class ResponsesCall implements ProtocolCall {
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
-    let own: Buffer | undefined;
-    const chat = translated(bytes, (body) => {
-      // What an answer says again; the input is let go.
-      this.#request = { ...body, input: undefined };
-      own = nativeResponses(bytes, body);
-      return chatOfResponses(body);
+    return inBothForms(bytes, {
+      target: CHAT,
+      native: { capability: 'responses', target: NATIVE_RESPONSES },
+      own: nativeResponses,
+      chat: (body) => {
+        // What an answer says again; the input is let go.
+        this.#request = { ...body, input: undefined };
+        return chatOfResponses(body);
+      },
     });
-    if (!chat.ok) return chat;
-    const native = own && ({ capability: 'responses', target: NATIVE_RESPONSES, bytes: own } as const);
-    return ok({ bytes: chat.value, target: CHAT, ...(native ? { native } : {}) });
   }
 
   asks(natively: boolean): void {
@@ -56,19 +56,7 @@ class ResponsesCall implements ProtocolCall {
 
   /** An engine's own events are told anew as well: llama-server's lack the numbers and indices that clients read. */
   frames(bytes: Buffer): Buffer | undefined {
-    const events = this.#stream();
-    const ends = (type: unknown) => type === 'response.completed' || type === 'response.incomplete';
-    return this.#native
-      ? translateFrames(
-          bytes,
-          (event) => events.chunk(event) + (ends(event['type']) ? events.done() : ''),
-          () => '',
-        )
-      : translateFrames(
-          bytes,
-          (chunk) => events.chunk(chunk),
-          () => events.done(),
-        );
+    return tellFrames(bytes, this.#stream(), this.#native);
   }
 
   whole(bytes: Buffer): Result<Buffer> {
