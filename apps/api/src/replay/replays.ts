@@ -1,6 +1,7 @@
 import { BerthFailure, berthError } from '#domain/errors.js';
 import type { ReplayDifference, ReplayItem, ReplayLine, ReplayMode } from '#domain/wire/index.js';
 import { newId } from '#runtime/ids.js';
+import { LastAsked } from './last-asked.js';
 import type { ReplayRun, StartReplay } from './replay-process.js';
 
 export interface ReplaysOptions {
@@ -8,8 +9,6 @@ export interface ReplaysOptions {
   readonly now: () => number;
 }
 
-/** Ended ones that can still be asked for. */
-const KEPT = 8;
 /** Differences that are told row by row; more are counted, and `berth replay --verify --json` gives every one. */
 export const MOST_DIFFERENCES = 500;
 
@@ -21,7 +20,7 @@ interface Kept {
 /** Replays that were asked of this api, one at a time. */
 export class Replays {
   readonly #o: ReplaysOptions;
-  readonly #kept = new Map<string, Kept>();
+  readonly #kept = new LastAsked<Kept>();
   #running: { readonly id: string; readonly run: ReplayRun } | undefined;
 
   constructor(options: ReplaysOptions) {
@@ -56,7 +55,6 @@ export class Replays {
       differences: [],
     };
     this.#kept.set(id, kept);
-    for (const old of this.#kept.keys()) if (this.#kept.size > KEPT) this.#kept.delete(old);
     const run = this.#o.start(mode, {
       onLine: (line) => hear(kept, line),
       onEnd: (message) => this.#ended(kept, message),

@@ -4,6 +4,7 @@ import type { WhatIfItem, WhatIfRequest } from '#domain/wire/index.js';
 import { formatSeconds } from '#domain/units.js';
 import type { WhatIfChange } from '#placement/what-if/change.js';
 import { newId } from '#runtime/ids.js';
+import { LastAsked } from '../replay/last-asked.js';
 import type { WhatIfOrder, WhatIfWord } from './what-if-thread.js';
 
 export interface WhatIfsOptions {
@@ -26,14 +27,12 @@ const DAY_MS = 86_400_000;
 /** A longer time would be thinned out by the limit on calls anyhow. */
 const LONGEST_MS = 31 * DAY_MS;
 const MOST_MS = 900_000;
-/** Ended ones that can still be asked for. */
-const KEPT = 8;
 const MOST_HEAP_MB = 2048;
 
 /** What-ifs, one at a time, each in a thread of its own so that no call waits for it. */
 export class WhatIfs {
   readonly #o: WhatIfsOptions;
-  readonly #items = new Map<string, WhatIfItem>();
+  readonly #items = new LastAsked<WhatIfItem>();
   #running: { readonly id: string; readonly thread: WhatIfThread; readonly ended: Promise<void> } | undefined;
 
   constructor(options: WhatIfsOptions) {
@@ -68,7 +67,6 @@ export class WhatIfs {
     const startedAt = new Date(this.#o.now()).toISOString();
     const item: WhatIfItem = { id, state: 'running', startedAt, request, step: 'starting' };
     this.#items.set(id, item);
-    for (const old of this.#items.keys()) if (this.#items.size > KEPT) this.#items.delete(old);
     this.#run(id, order);
     return item;
   }

@@ -1,8 +1,8 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { BerthEvent } from '#domain/events/index.js';
 import type { EventLog, ExpectedRevision, NewEvent } from '#events/event-log.js';
 import { newId } from '#runtime/ids.js';
+import { fail } from '../problem/fail.js';
 
 export const EVENT_LOG = Symbol('event log');
 
@@ -43,7 +43,7 @@ export class CommandLog {
     }
     if (outcome.error.kind === 'conflict') return undefined;
     const message = `The event log did not take the change: ${outcome.error.message}. It may have been written: look before trying again.`;
-    throw new BerthFailure(berthError('event_log_unavailable', message));
+    fail('event_log_unavailable', message);
   }
 }
 

@@ -8,9 +8,9 @@ import {
 } from '@nestjs/common';
 import type { FastifyRequest } from 'fastify';
 import type { Observable } from 'rxjs';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { POSITION } from '../paging/page.js';
+import { fail } from '../problem/fail.js';
 import { ViewsReader } from '../views/views-reader.js';
 
 export const WAIT_MOST_MS = Symbol('longest wait for a view');
@@ -53,12 +53,7 @@ export async function waitForViews(views: ViewsReader, position: bigint, mostMs:
     if (folded >= position) return;
     if (performance.now() >= until) {
       const message = `The views stand at ${folded} and have not come to ${position} within ${mostMs / 1000} s. What was written is in the log; ask again.`;
-      throw new BerthFailure(
-        berthError('views_behind', message, {
-          details: { position: String(folded) },
-          retryAfterSeconds: 2,
-        }),
-      );
+      fail('views_behind', message, { details: { position: String(folded) }, retryAfterSeconds: 2 });
     }
     await pause(POLL_MS);
   }
@@ -67,5 +62,5 @@ export async function waitForViews(views: ViewsReader, position: bigint, mostMs:
 function positionIn(wait: unknown): bigint {
   if (typeof wait === 'string' && POSITION.test(wait)) return BigInt(wait);
   const message = 'wait must be a position, as a command answers it.';
-  throw new BerthFailure(berthError('invalid_request', message, { param: 'wait' }));
+  fail('invalid_request', message, 'wait');
 }

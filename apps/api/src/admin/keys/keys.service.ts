@@ -1,11 +1,11 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { KeyEvent } from '#domain/events/other-events.js';
 import { revokeKey } from '#domain/keys/key.js';
 import { streams } from '#events/streams.js';
 import { mintKey } from '../../access/api-key.js';
 import { Fleet } from '../../fleet/fleet.js';
 import { CommandLog, expecting, type Written } from '../commands/command-log.js';
+import { fail } from '../problem/fail.js';
 import type { CreateKey } from './keys.dto.js';
 
 export interface CreatedKey extends Written {
@@ -52,7 +52,7 @@ export class KeysService {
       const decided = revokeKey(state, by);
       if (!decided.ok) {
         const message = `There is no key ${keyId}. GET /admin/keys lists the keys there are.`;
-        throw new BerthFailure(berthError('not_found', message, { param: 'id' }));
+        fail('not_found', message, 'id');
       }
       const [event] = decided.value;
       if (!event) return { keyId, revision: state.revision };
@@ -61,6 +61,6 @@ export class KeysService {
       await this.#fleet.catchUpKey(keyId);
       return { keyId, ...written };
     }
-    throw new BerthFailure(berthError('conflict', `Others change the key ${keyId} just now. Try again.`));
+    fail('conflict', `Others change the key ${keyId} just now. Try again.`);
   }
 }

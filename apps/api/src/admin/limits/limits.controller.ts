@@ -1,6 +1,5 @@
 import { Body, Controller, Inject, Param, Patch, UsePipes } from '@nestjs/common';
 import { IsInt, IsString, Length, Min, ValidateIf } from 'class-validator';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import { RAM, workerId } from '#domain/ids.js';
 import type { WireWritten } from '#domain/wire/index.js';
 import type { WorkerState } from '#domain/worker/state.js';
@@ -9,6 +8,7 @@ import { Fleet } from '../../fleet/fleet.js';
 import { By } from '../access/admin.guard.js';
 import { CommandLog, expecting } from '../commands/command-log.js';
 import { queryPipe } from '../problem/query-pipe.js';
+import { fail } from '../problem/fail.js';
 
 export class SetLimit {
   /** A device's id (`ram` among them), or `cores`. */
@@ -45,7 +45,7 @@ export class LimitsController {
       const state = this.#fleet.worker(worker);
       if (!state) {
         const message = `There is no worker ${id.slice(0, 200)}. GET /admin/workers lists them.`;
-        throw new BerthFailure(berthError('not_found', message, { param: 'id' }));
+        fail('not_found', message, 'id');
       }
       const { resource, value } = asked;
       check(state, resource, value);
@@ -59,9 +59,7 @@ export class LimitsController {
       await this.#fleet.catchUpWorker(worker);
       return written;
     }
-    throw new BerthFailure(
-      berthError('conflict', 'Decisions are written for this worker just now. Try again.'),
-    );
+    fail('conflict', 'Decisions are written for this worker just now. Try again.');
   }
 }
 
@@ -70,14 +68,12 @@ function check(state: WorkerState, resource: string, value: number | null): void
   if (capacity === undefined) {
     const known = [RAM, ...state.devices.map((d) => d.deviceId), 'cores'];
     const message = `The worker has no "${resource.slice(0, 200)}". It has ${[...new Set(known)].join(', ')}.`;
-    throw new BerthFailure(berthError('invalid_request', message, { param: 'resource' }));
+    fail('invalid_request', message, 'resource');
   }
   const parent = Math.min(capacity, state.limits.designation.get(resource) ?? capacity);
   if (value === null || value <= parent) return;
   const message = `${value} is more than the ${parent} that the worker was started with for ${resource}. Set at most that.`;
-  throw new BerthFailure(
-    berthError('limit_above_parent', message, { param: 'value', details: { parent, asked: value } }),
-  );
+  fail('limit_above_parent', message, { param: 'value', details: { parent, asked: value } });
 }
 
 function capacityOf(state: WorkerState, resource: string): number | undefined {

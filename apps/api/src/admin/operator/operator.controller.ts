@@ -10,7 +10,6 @@ import {
   Query,
   UsePipes,
 } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { OperatorAccepted, OperatorItem } from '#domain/wire/index.js';
 import { By } from '../access/admin.guard.js';
 import { type Page, pageOf } from '../paging/page.js';
@@ -19,6 +18,7 @@ import { queryPipe } from '../problem/query-pipe.js';
 import { ActionsQuery, RequestAction } from './operator.dto.js';
 import { actionView, OperatorRepository } from './operator.repository.js';
 import { OperatorService } from './operator.service.js';
+import { fail } from '../problem/fail.js';
 
 const MOST_KEY = 200;
 
@@ -27,7 +27,7 @@ function keyIn(header: string | undefined): string | undefined {
   if (header === undefined || header === '') return undefined;
   if (header.length <= MOST_KEY) return header;
   const message = `An Idempotency-Key has at most ${MOST_KEY} characters.`;
-  throw new BerthFailure(berthError('invalid_request', message, { param: 'Idempotency-Key' }));
+  fail('invalid_request', message, 'Idempotency-Key');
 }
 
 @Controller('admin/operator/actions')

@@ -1,10 +1,11 @@
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, UsePipes } from '@nestjs/common';
 import { IsIn } from 'class-validator';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { ReplayItem, ReplayMode, ReplayRequest } from '#domain/wire/index.js';
+import { MOST_KEPT } from '../../replay/last-asked.js';
 import { Replays } from '../../replay/replays.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { ReplayRepository } from './replay.repository.js';
+import { fail } from '../problem/fail.js';
 
 const MODES = ['verify', 'rebuild'] as const satisfies readonly ReplayMode[];
 
@@ -35,8 +36,8 @@ export class ReplayController {
   one(@Param('id') id: string): ReplayItem {
     const item = this.#replays.of(id);
     if (item) return item;
-    const message = `There is no replay ${id.slice(0, 100)}. This api keeps the last 8; ask anew with POST /admin/replay.`;
-    throw new BerthFailure(berthError('not_found', message));
+    const message = `There is no replay ${id.slice(0, 100)}. This api keeps the last ${MOST_KEPT}; ask anew with POST /admin/replay.`;
+    fail('not_found', message);
   }
 
   /** It runs beside everything else; how far it is stands at `GET /admin/replay/ID`. */
@@ -47,7 +48,7 @@ export class ReplayController {
     if (!this.#replays.isRunning && !(await this.#turns.isFree())) {
       const message =
         'Another replay of these views runs, of another api or a `berth replay`. Ask again when it has ended.';
-      throw new BerthFailure(berthError('conflict', message));
+      fail('conflict', message);
     }
     return this.#replays.start(request.mode);
   }

@@ -1,9 +1,9 @@
 import { Body, Controller, Get, Headers, Inject, Param, Patch, UsePipes } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import { By } from '../access/admin.guard.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { ChangeSettings } from './settings.dto.js';
 import { SettingsService } from './settings.service.js';
+import { fail } from '../problem/fail.js';
 
 @Controller('admin/settings')
 @UsePipes(queryPipe())
@@ -47,5 +47,5 @@ function revisionOf(change: ChangeSettings, match: string | undefined): number |
   const revision = /^"?(-?\d{1,15})"?$/.exec(match.trim())?.[1];
   if (revision !== undefined) return Number(revision);
   const message = 'If-Match must be the revision of the settings, such as "7".';
-  throw new BerthFailure(berthError('invalid_request', message, { param: 'if-match' }));
+  fail('invalid_request', message, 'if-match');
 }

@@ -1,5 +1,4 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import { modelKey, workerId } from '#domain/ids.js';
 import {
   changeSettings,
@@ -13,6 +12,7 @@ import { streams } from '#events/streams.js';
 import { Fleet } from '../../fleet/fleet.js';
 import { CommandLog, expecting, type Written } from '../commands/command-log.js';
 import { SETTING_DEFAULTS, whyNotSet } from './setting-table.js';
+import { fail } from '../problem/fail.js';
 
 const TRIES = 5;
 
@@ -55,7 +55,7 @@ export class SettingsService {
     const level = levelOf(scope);
     for (const [name, value] of Object.entries(values)) {
       const why = whyNotSet(name, value, level);
-      if (why !== undefined) throw new BerthFailure(berthError('invalid_request', why, { param: name }));
+      if (why !== undefined) fail('invalid_request', why, name);
     }
     for (let tries = 1; tries <= TRIES; tries += 1) {
       await this.#fleet.catchUpSettings(scope);
@@ -75,7 +75,7 @@ export class SettingsService {
     }
     const now = this.#state(scope).revision;
     const message = `The settings of ${scope} stand at revision ${now}${revision === undefined ? '' : `, not ${revision}`}: somebody changed them. Read them again.`;
-    throw new BerthFailure(berthError('conflict', message, { details: { revision: now } }));
+    fail('conflict', message, { details: { revision: now } });
   }
 
   /**
@@ -97,12 +97,7 @@ export class SettingsService {
         return;
       }
     }
-    throw new BerthFailure(
-      berthError(
-        'conflict',
-        'The pin is set, and decisions are written for this worker just now. Set it again.',
-      ),
-    );
+    fail('conflict', 'The pin is set, and decisions are written for this worker just now. Set it again.');
   }
 
   #state(scope: string): SettingsState {
@@ -120,6 +115,6 @@ export class SettingsService {
           this.#fleet.modelOn(workerId(worker), modelKey(rest.join('~'))) !== undefined));
     if (known) return;
     const message = `There is no scope "${scope.slice(0, 200)}". Scopes are fleet, the id of a worker, or WORKER~MODEL for a model on it.`;
-    throw new BerthFailure(berthError('not_found', message, { param: 'scope' }));
+    fail('not_found', message, 'scope');
   }
 }

@@ -1,7 +1,6 @@
 import { Controller, Get, Inject, Query, UsePipes } from '@nestjs/common';
 import { Type } from 'class-transformer';
 import { IsInt, IsString, Length, Min } from 'class-validator';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { BerthEvent } from '#domain/events/index.js';
 import { workerId } from '#domain/ids.js';
 import type { StateAt } from '#domain/wire/index.js';
@@ -12,6 +11,7 @@ import { ListQuery, OptionalText } from '../paging/list-query.dto.js';
 import { badCursor, type Page, POSITION } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { type Moment, PastStates } from './past-states.js';
+import { fail } from '../problem/fail.js';
 
 export class StateQuery {
   /** A position of the log, or an ISO time. */
@@ -108,7 +108,7 @@ function momentIn(at: string): Moment {
   const timeMs = Date.parse(at);
   if (Number.isFinite(timeMs)) return { timeMs };
   const message = 'at must be a position of the log or an ISO time, such as 2026-01-31T12:00:00Z.';
-  throw new BerthFailure(berthError('invalid_request', message, { param: 'at' }));
+  fail('invalid_request', message, 'at');
 }
 
 function revisionIn(after: string): number {

@@ -2,13 +2,13 @@ import { Controller, Get, Inject, Query, UsePipes } from '@nestjs/common';
 import { IsInt, IsISO8601, IsOptional, Max, Min } from 'class-validator';
 import { Type } from 'class-transformer';
 import type { DailyItem, UsageItem } from '#domain/wire/index.js';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import { type Page, pageOf } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { present } from '../views/present.js';
 import { DailyRepository } from './daily.repository.js';
 import { UsageQuery } from './usage.dto.js';
 import { DAY_MS, type UsageRow, UsageRepository, usageKey } from './usage.repository.js';
+import { fail } from '../problem/fail.js';
 
 export class DailyQuery {
   /** Days in a page. */
@@ -63,9 +63,7 @@ export class UsageController {
   @Get('usage')
   async usage(@Query() query: UsageQuery): Promise<Page<UsageItem>> {
     if (query.by.includes('hour') && query.by.includes('day')) {
-      throw new BerthFailure(
-        berthError('invalid_request', 'Usage is by hour or by day, not by both.', { param: 'by' }),
-      );
+      fail('invalid_request', 'Usage is by hour or by day, not by both.', 'by');
     }
     const rows = await this.#usage.page(query);
     const ids = [...new Set(rows.flatMap((row) => (row.key_id ? [row.key_id] : [])))];

@@ -1,10 +1,11 @@
 import { Body, Controller, Get, HttpCode, Inject, Param, Post, UsePipes } from '@nestjs/common';
-import { BerthFailure, berthError } from '#domain/errors.js';
 import type { WhatIfItem } from '#domain/wire/index.js';
 import { isKnob, KNOBS } from '#placement/knobs.js';
+import { MOST_KEPT } from '../../replay/last-asked.js';
 import { WhatIfs } from '../../what-if/what-ifs.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { AskWhatIf } from './what-if.dto.js';
+import { fail } from '../problem/fail.js';
 
 @Controller('admin/what-if')
 @UsePipes(queryPipe())
@@ -25,8 +26,8 @@ export class WhatIfController {
   one(@Param('id') id: string): WhatIfItem {
     const item = this.#whatIfs.of(id);
     if (item) return item;
-    const message = `There is no what-if ${id.slice(0, 100)}. This api keeps the last 8; ask anew with POST /admin/what-if.`;
-    throw new BerthFailure(berthError('not_found', message));
+    const message = `There is no what-if ${id.slice(0, 100)}. This api keeps the last ${MOST_KEPT}; ask anew with POST /admin/what-if.`;
+    fail('not_found', message);
   }
 
   /** It runs beside everything else; its answer is at `GET /admin/what-if/ID`. */
@@ -35,8 +36,7 @@ export class WhatIfController {
   ask(@Body() request: AskWhatIf): WhatIfItem {
     for (const [name, value] of Object.entries(request.settings ?? {})) {
       const why = whyNo(name, value);
-      if (why !== undefined)
-        throw new BerthFailure(berthError('invalid_request', why, { param: `settings.${name}` }));
+      if (why !== undefined) fail('invalid_request', why, `settings.${name}`);
     }
     return this.#whatIfs.start(request);
   }
