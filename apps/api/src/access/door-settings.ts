@@ -50,13 +50,7 @@ export interface Door {
 /** The door's settings, read again only when some setting changed. */
 export class DoorSettings {
   readonly #settings: Pick<FoldedSettings, 'version' | 'of'>;
-  #under = -1;
-  #door: Door = {
-    networks: new Networks([]),
-    proxies: new Networks([]),
-    origins: new Set(),
-    interimAnswers: true,
-  };
+  #read: { readonly version: number; readonly door: Door } | undefined;
 
   constructor(settings: Pick<FoldedSettings, 'version' | 'of'>) {
     this.#settings = settings;
@@ -64,16 +58,17 @@ export class DoorSettings {
 
   get now(): Door {
     const { version } = this.#settings;
-    if (version !== this.#under) {
-      this.#under = version;
-      this.#door = {
-        networks: new Networks(this.#list('trustedNetworks')),
-        proxies: new Networks(this.#list('trustedProxies')),
-        origins: new Set(this.#list('corsOrigins').map((origin) => origin.toLowerCase())),
-        interimAnswers: this.#value('interimAnswers') !== false,
-      };
-    }
-    return this.#door;
+    if (this.#read?.version !== version) this.#read = { version, door: this.#door() };
+    return this.#read.door;
+  }
+
+  #door(): Door {
+    return {
+      networks: new Networks(this.#list('trustedNetworks')),
+      proxies: new Networks(this.#list('trustedProxies')),
+      origins: new Set(this.#list('corsOrigins').map((origin) => origin.toLowerCase())),
+      interimAnswers: this.#value('interimAnswers') !== false,
+    };
   }
 
   /** A value that cannot stand counts as absent: the door stays closed. */

@@ -30,7 +30,8 @@ export function createFront(
 ): Server {
   const options = { connectionsCheckingInterval: limits.lookEveryMs };
   const server = createServer(options, (req, res) => {
-    if (isDataPlane(routeOf(req.url ?? '/'))) gateway.handle(req, res);
+    const path = routeOf(req.url ?? '/');
+    if (isDataPlane(path)) gateway.handle(req, res, path);
     else {
       res.setHeader('x-request-id', newId());
       framework(req, res);

@@ -10,7 +10,7 @@ import type { Metrics } from '../live/metrics.js';
 import { sendFailure, sendJson } from './answers.js';
 import { type CallDeps, ServedCall } from './call.js';
 import { answerCors } from './cors.js';
-import { ENDPOINTS, type Endpoint, errorShapeOf, routeOf } from './endpoints.js';
+import { ENDPOINTS, type Endpoint, errorShapeOf } from './endpoints.js';
 import type { ModelVerdicts } from './model-verdicts.js';
 import { modelEntry, modelList, type OpenModels, openTo, type VerdictOf } from './models.js';
 import { answerList, answerOther, answerShow, OLLAMA_LISTS, OLLAMA_SHOW } from './protocols/ollama/routes.js';
@@ -41,8 +41,8 @@ export class Gateway {
     return this.#calls.size;
   }
 
-  handle(req: IncomingMessage, res: ServerResponse): void {
-    const path = routeOf(req.url ?? '/');
+  /** @param path the route that the URL means */
+  handle(req: IncomingMessage, res: ServerResponse, path: string): void {
     if (answerCors(this.#o.access, req, res)) return;
     if (path === '/health') {
       this.#health(req, res);
