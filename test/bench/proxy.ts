@@ -1,8 +1,10 @@
 import { cpus } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { MIB } from '#domain/units.js';
+import { API_NODE_FLAGS } from '../../apps/cli/src/up/node-flags.js';
 import { compare, type Measured } from './proxy/compare.js';
-import { FRAMES, load1, say, verdict } from './proxy/figures.js';
+import { load1 } from './measures.js';
+import { FRAMES, say, verdict } from './proxy/verdict.js';
 import { runEngine, runFloor } from './proxy/servers.js';
 import { sayProfile } from './proxy/profile.js';
 import { soak } from './proxy/soak.js';
@@ -54,7 +56,7 @@ async function main(): Promise<void> {
   const only = (option('only') ?? (soakFor === undefined ? undefined : 'soak'))?.split(',');
   const profile = option('cpu-prof');
   const flags = [
-    '--max-semi-space-size=64', // as `berth up` starts it
+    ...API_NODE_FLAGS,
     ...(profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`]),
   ];
   const stand = await startBenchStand(fileURLToPath(import.meta.url), flags);

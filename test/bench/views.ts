@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { readFileSync } from 'node:fs';
 import { plainToInstance } from 'class-transformer';
 import type { ViewsDb } from '#schema/connect.js';
 import { openSession, VIEWS_SCHEMA } from '#schema/connect.js';
@@ -28,6 +27,7 @@ import { UsageQuery } from '../../apps/api/src/admin/usage/usage.dto.js';
 import { usagePage } from '../../apps/api/src/admin/usage/usage.repository.js';
 import { makeBeside, makeIndexes } from '../../apps/projector/src/replay/beside.js';
 import { startPostgres } from '../support/postgres.js';
+import { ascending, cpuMs, quantile } from './measures.js';
 
 /**
  * How long pages of the management lists take over many calls, their rows made in SQL.
@@ -36,8 +36,6 @@ import { startPostgres } from '../support/postgres.js';
 const at = process.argv.indexOf('--calls');
 const CALLS = at < 0 ? 10_000_000 : Number(process.argv[at + 1]);
 const LIMIT_MS = 50;
-/** `sysconf(_SC_CLK_TCK)` is 100 on every Linux that Node runs on. */
-const TICK_MS = 10;
 const RUNS = 100;
 const MODELS = 40;
 const KEYS = 10;
@@ -103,16 +101,6 @@ const SEEDS: readonly string[] = [
   `insert into workers (worker_id, engines, drives, limits, pins, device_ids, lost, changed_at, position)
    select 'worker-' || n, '[]', '[]', '{}', '{}', '{}', false, now(), n from generate_series(0, ${WORKERS - 1}) n`,
 ];
-
-/** What a server process has used of the processors: on a machine that others use too, what a page costs. */
-function cpuMsOf(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const [user, system] = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 13);
-  return (Number(user) + Number(system)) * TICK_MS;
-}
 
 const made = <T extends object>(type: new () => T, fields: object): T => plainToInstance(type, fields);
 const calls = (fields: object) => (db: ViewsDb) => callsPage(db, made(CallsQuery, fields)).execute();
@@ -189,21 +177,21 @@ try {
   console.log('page'.padEnd(42), 'p50'.padStart(9), 'p99'.padStart(9), 'cpu'.padStart(9));
   for (const [name, page] of Object.entries(PAGES)) {
     await page(db);
-    const cpuFromMs = cpuMsOf(pid);
+    const cpuFromMs = cpuMs(pid);
     const tookMs: number[] = [];
     for (let run = 0; run < RUNS; run += 1) {
       const from = performance.now();
       await page(db);
       tookMs.push(performance.now() - from);
     }
-    tookMs.sort((a, b) => a - b);
-    const at = (part: number) => tookMs[Math.floor((RUNS - 1) * part)] ?? NaN;
+    const sorted = ascending(tookMs);
+    const at = (part: number) => quantile(sorted, part);
     if (at(0.5) > LIMIT_MS) slow += 1;
     console.log(
       name.padEnd(42),
       `${at(0.5).toFixed(1)} ms`.padStart(9),
       `${at(0.99).toFixed(1)} ms`.padStart(9),
-      `${((cpuMsOf(pid) - cpuFromMs) / RUNS).toFixed(1)} ms`.padStart(9),
+      `${((cpuMs(pid) - cpuFromMs) / RUNS).toFixed(1)} ms`.padStart(9),
     );
   }
   console.log(

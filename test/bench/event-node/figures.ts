@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
+import { quantile } from '../measures.js';
 import type { MeasuredNode } from './node-process.js';
 import { newIds, type Subject } from './subjects.js';
 
@@ -12,8 +13,6 @@ export interface Figure {
   readonly nodeMicros?: number | undefined;
 }
 
-const quantile = (sorted: readonly number[], q: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? NaN;
 const ms = (value: number): string => `${value.toFixed(2)} ms`;
 const perSecond = (value: number): string => `${Math.round(value).toLocaleString('en')}/s`;
 

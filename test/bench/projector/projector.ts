@@ -17,6 +17,7 @@ import { openViews, type ViewsDb } from '#schema/connect.js';
 import { startPostgres } from '../../../apps/cli/src/up/postgres/server.js';
 import { startProjector } from '../../support/projector-process.js';
 import { startReplay } from '../../support/replay-process.js';
+import { quantile } from '../measures.js';
 import { cpuSecondsOf, postgresProcesses } from './cpu.js';
 import { DrawnLoad, type Part } from '../../support/drawn-load.js';
 
@@ -31,8 +32,6 @@ const { values } = parseArgs({
 const say = (name: string, value: string, budget = ''): void =>
   console.log(`${name.padEnd(42)} ${value.padStart(14)}   ${budget}`);
 const whole = (value: number): string => Math.round(value).toLocaleString('en');
-const quantile = (sorted: readonly number[], q: number): number =>
-  sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? NaN;
 
 async function append(log: EventLog, { stream, events }: Part): Promise<LogPosition> {
   const outcome = await log.append(

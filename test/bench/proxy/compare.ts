@@ -1,4 +1,5 @@
-import { ascending, cpuMs, quantile, say } from './figures.js';
+import { ascending, cpuMs, quantile } from '../measures.js';
+import { say } from './verdict.js';
 import { Caller, drive, requestOf, type Target } from './load.js';
 
 /** Short, so that what disturbs the machine disturbs all alike. */

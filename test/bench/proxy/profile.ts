@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { say } from './figures.js';
+import { say } from './verdict.js';
 
 interface Profile {
   readonly nodes: readonly {

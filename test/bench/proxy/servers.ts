@@ -1,6 +1,6 @@
 import { Agent, createServer as createHttpServer, request as httpRequest } from 'node:http';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { FRAMES, PACED_EVERY_MS } from './figures.js';
+import { FRAMES, PACED_EVERY_MS } from './verdict.js';
 import { HttpCutter } from './http-cutter.js';
 
 /**

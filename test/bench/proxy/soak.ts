@@ -1,5 +1,6 @@
 import { MIB } from '#domain/units.js';
-import { residentBytes, say } from './figures.js';
+import { residentBytes } from '../measures.js';
+import { say } from './verdict.js';
 import { Caller, drive, requestOf, type Target } from './load.js';
 
 const CONNECTIONS = 8;

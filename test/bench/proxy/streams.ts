@@ -1,13 +1,5 @@
-import {
-  ascending,
-  cpuMs,
-  FRAMES,
-  PACED_EVERY_MS,
-  PACED_STREAMS,
-  quantile,
-  residentBytes,
-  say,
-} from './figures.js';
+import { ascending, cpuMs, quantile, residentBytes } from '../measures.js';
+import { FRAMES, PACED_EVERY_MS, PACED_STREAMS, say } from './verdict.js';
 import { Caller, requestOf, type Target } from './load.js';
 import { type BenchStand, COLD_MODELS } from './stand.js';
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { launchChild } from './child.js';
 import type { LogFiles } from './log-files.js';
+import { API_NODE_FLAGS } from './node-flags.js';
 import { startPostgres } from './postgres/server.js';
 import type { Details, Launched, Service } from './service.js';
 
@@ -14,13 +15,6 @@ export interface ServiceContext {
   readonly logs: LogFiles;
   readonly readyWithinMs: number;
 }
-
-/**
- * A call leaves tens of kilobytes of garbage and a decision two hundred: with V8's 16 MiB for what is young, its collector
- * runs so often that it finds calls under way to copy. With 64 MiB most of it is garbage by then, and p99 of a decision
- * halves.
- */
-const NODE_FLAGS: Readonly<Record<string, readonly string[]>> = { api: ['--max-semi-space-size=64'] };
 
 export function appService(
   context: ServiceContext,
@@ -36,7 +30,7 @@ export function appService(
         name: app.name,
         script: context.script,
         args: [app.name],
-        nodeFlags: NODE_FLAGS[app.name] ?? [],
+        nodeFlags: app.name === 'api' ? API_NODE_FLAGS : [],
         env: { ...context.env, ...port },
         later: urls,
         logs: context.logs,

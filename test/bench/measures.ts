@@ -1,9 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-export const FRAMES = 200;
-export const PACED_STREAMS = 64;
-export const PACED_EVERY_MS = 10;
-
 /** Processor time of a process since its start, in ms: of all its threads, as the scheduler counts it. */
 export function cpuMs(pid: number | undefined): number {
   if (pid === undefined) return 0;
@@ -24,10 +20,4 @@ export const quantile = (sorted: readonly number[], share: number): number =>
 
 export const ascending = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
 
-export const say = (line: string): void => void process.stdout.write(`${line}\n`);
-
 export const load1 = (): string => readFileSync('/proc/loadavg', 'utf8').split(' ').slice(0, 1).join('');
-
-/** A line of the summary: what was measured beside what is asked. */
-export const verdict = (what: string, value: string, budget: string, holds: boolean): string =>
-  `${what.padEnd(58)}${value.padStart(12)}   ${budget.padEnd(12)} ${holds ? 'yes' : 'NO'}`;
