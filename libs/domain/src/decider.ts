@@ -21,3 +21,19 @@ export const SEEN_IDS = 512;
 /** The ids of a stream's last events with one more. */
 export const remembering = (seen: readonly string[], id: string): readonly string[] =>
   seen.length < SEEN_IDS ? [...seen, id] : [...seen.slice(seen.length - SEEN_IDS + 1), id];
+
+/**
+ * Folds each event of a stream once: one at or below the state's revision changes nothing, and one whose id was seen (a
+ * retry wrote it again) changes only the revision. `apply` keeps neither revision nor ids.
+ */
+export function onceEach<
+  State extends { readonly revision: number; readonly seen: readonly string[] },
+  Event,
+>(apply: (state: State, recorded: Recorded<Event>) => State): StreamFold<State, Event>['evolve'] {
+  return (state, recorded) => {
+    const { id, revision } = recorded;
+    if (revision <= state.revision) return state;
+    if (state.seen.includes(id)) return { ...state, revision };
+    return { ...apply(state, recorded), revision, seen: remembering(state.seen, id) };
+  };
+}

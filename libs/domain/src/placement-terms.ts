@@ -142,6 +142,10 @@ export function placementClassOf(artifact: string, contract: Contract): Placemen
   };
 }
 
+/** Whom to evict first. */
+export const EVICTION_ORDERS = ['loss', 'lru', 'gdsf', 'classic'] as const;
+export type EvictionOrder = (typeof EVICTION_ORDERS)[number];
+
 /** Whether two classes are one: the same as equal keys, without making the keys. */
 export function sameClass(a: PlacementClass, b: PlacementClass): boolean {
   return (

@@ -1,4 +1,4 @@
-import { SEEN_IDS } from '#domain/decider.js';
+import { remembering } from '#domain/decider.js';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import type { Views } from '../rows/views.js';
 import { callHandlers } from './call-handlers.js';
@@ -63,7 +63,7 @@ export function touchAll(views: Views, events: readonly Recorded<BerthEvent>[]):
 function isRepetition(views: Views, { stream, id }: Recorded<BerthEvent>): boolean {
   const ids = views.recent_events.get(stream)?.event_ids ?? [];
   if (ids.includes(id)) return true;
-  views.recent_events.put({ stream, event_ids: [...ids, id].slice(-SEEN_IDS) });
+  views.recent_events.put({ stream, event_ids: [...remembering(ids, id)] });
   return false;
 }
 

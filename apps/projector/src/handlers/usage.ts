@@ -57,7 +57,8 @@ function count(views: Views, call: Call, sign: 1 | -1): void {
   views.usage_days.put({ day, ...of, ...added(inDay, counts, sign) });
 }
 
-const added = (row: Usage | undefined, counts: Usage, sign: 1 | -1): Usage =>
-  Object.fromEntries(
-    USAGE_COUNTS.map((name) => [name, (row?.[name] ?? 0) + sign * counts[name]]),
-  ) as unknown as Usage;
+function added(row: Usage | undefined, counts: Usage, sign: 1 | -1): Usage {
+  const sum = { ...counts };
+  for (const name of USAGE_COUNTS) sum[name] = (row?.[name] ?? 0) + sign * counts[name];
+  return sum;
+}

@@ -1,4 +1,4 @@
-import { remembering, type StreamFold } from '../decider.js';
+import { onceEach, type StreamFold } from '../decider.js';
 import type { CallEvent, CallEventData, CallStamps } from '../events/call-events.js';
 import type { Recorded } from '../events/envelope.js';
 import type { CallId, ModelKey } from '../ids.js';
@@ -64,12 +64,9 @@ export const initialCalls = (key: ModelKey): CallHistory => ({
 });
 
 /** Folds one event of `calls-<modelKey>`. */
-export function evolveCalls(state: CallHistory, recorded: Recorded<CallEvent>): CallHistory {
-  const { revision, id } = recorded;
-  if (revision <= state.revision) return state;
-  if (state.seen.includes(id)) return { ...state, revision };
-  return { ...foldCalls(state, [recorded.event]), seen: remembering(state.seen, id), revision };
-}
+export const evolveCalls = onceEach((state: CallHistory, { event }: Recorded<CallEvent>) =>
+  foldCalls(state, [event]),
+);
 
 /**
  * Folds events that follow one another, each of them new. Of many only what is kept is looked at: a model that is called

@@ -1,4 +1,4 @@
-import { remembering, type StreamFold } from '../decider.js';
+import { onceEach, type StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { HistoryEvent, HistoryEventData } from '../events/history-events.js';
 import type { ModelKey, WorkerId } from '../ids.js';
@@ -65,20 +65,15 @@ export const initialHistory = (workerId: WorkerId, modelKey: ModelKey): PairHist
 export const windowlessKey = (c: PlacementClass): string => classKey({ ...c, contextTokens: 0 });
 
 /** Folds one event of `history-<workerId>~<modelKey>`. */
-export function evolveHistory(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistory {
-  if (recorded.revision <= state.revision) return state;
-  if (state.seen.includes(recorded.id)) return { ...state, revision: recorded.revision };
-  return { ...apply(state, recorded), seen: remembering(state.seen, recorded.id) };
-}
+export const evolveHistory = onceEach(apply);
 
 function apply(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistory {
-  const { event, id, revision, metadata } = recorded;
+  const { event, id, metadata } = recorded;
   const fact = <T>(value: T): Fact<T> => ({ value, eventId: id, at: metadata.at });
   switch (event.type) {
     case 'LoadProjected':
       return {
         ...state,
-        revision,
         projected: new Map(state.projected).set(classKey(event.data.class), fact(event.data)),
       };
     case 'LoadMeasured': {
@@ -86,18 +81,16 @@ function apply(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistor
       const seconds = [...(state.loadSeconds.get(key) ?? []), event.data.seconds].slice(-KEPT);
       return {
         ...state,
-        revision,
         measured: new Map(state.measured).set(key, fact(event.data)),
         loadSeconds: new Map(state.loadSeconds).set(key, seconds),
         barred: unbar(state.barred, event.data.class),
       };
     }
     case 'LoadRefusedByEngine': {
-      if (event.data.failure !== 'out-of-memory') return { ...state, revision };
+      if (event.data.failure !== 'out-of-memory') return state;
       const { message: reason, roomBytes, limits } = event.data;
       return {
         ...state,
-        revision,
         barred: bar(state.barred, event.data.class, { reason, roomBytes, eventId: id, limits }),
       };
     }
@@ -106,7 +99,6 @@ function apply(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistor
       const refused = !ok && (failure === undefined || failure === 'out-of-memory');
       return {
         ...state,
-        revision,
         probed: new Map(state.probed).set(classKey(event.data.class), {
           ok,
           ...(filledTokens === undefined ? {} : { filledTokens }),
@@ -128,7 +120,7 @@ function apply(state: PairHistory, recorded: Recorded<HistoryEvent>): PairHistor
       };
       const key = classKey(event.data.class);
       const last = [...(state.serving.get(key) ?? []), figures].slice(-KEPT);
-      return { ...state, revision, serving: new Map(state.serving).set(key, last) };
+      return { ...state, serving: new Map(state.serving).set(key, last) };
     }
   }
 }

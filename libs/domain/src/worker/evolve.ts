@@ -1,4 +1,4 @@
-import { SEEN_IDS, type StreamFold } from '../decider.js';
+import { onceEach, type StreamFold } from '../decider.js';
 import type { Recorded } from '../events/envelope.js';
 import type { PlacementDecidedData, WorkerEvent } from '../events/worker-events.js';
 import type { DecisionId, DeviceId, ResidentId, WorkerId } from '../ids.js';
@@ -24,16 +24,11 @@ export const initialWorker = (id: WorkerId): WorkerState => ({
   pins: new Set(),
   revision: -1,
   failedPlans: new Map(),
-  seen: new Set(),
+  seen: [],
 });
 
 /** Folds one event of `worker-<id>`. Pure: the given state is never changed. An id seen before changes only the revision. */
-export function evolveWorker(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState {
-  if (recorded.revision <= state.revision) return state;
-  if (state.seen.has(recorded.id)) return { ...state, revision: recorded.revision };
-  const next = apply(state, recorded);
-  return { ...next, revision: recorded.revision, seen: remember(state.seen, recorded.id) };
-}
+export const evolveWorker = onceEach(apply);
 
 function apply(state: WorkerState, recorded: Recorded<WorkerEvent>): WorkerState {
   const { event, metadata } = recorded;
@@ -309,18 +304,8 @@ function withEntry<K, V>(map: ReadonlyMap<K, V>, key: K, value: V | undefined): 
   return copy;
 }
 
-function remember(seen: ReadonlySet<string>, id: string): ReadonlySet<string> {
-  const next = new Set(seen);
-  next.add(id);
-  if (next.size > SEEN_IDS) {
-    const [oldest] = next;
-    if (oldest !== undefined) next.delete(oldest);
-  }
-  return next;
-}
-
 export const workerFold = (id: WorkerId): StreamFold<WorkerState, WorkerEvent> => ({
-  version: 3,
+  version: 4,
   initial: () => initialWorker(id),
   evolve: evolveWorker,
 });

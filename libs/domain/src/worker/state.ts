@@ -100,7 +100,7 @@ export interface WorkerState {
   /** Failures of plans, latest by plan key, so that the same plan is not tried again unless the room changed. */
   readonly failedPlans: ReadonlyMap<string, FailedPlan>;
   /** Ids of the last events folded, so that a fact appended twice is folded once. */
-  readonly seen: ReadonlySet<string>;
+  readonly seen: readonly string[];
 }
 
 export interface FailedPlan {

@@ -145,7 +145,7 @@ export class LiveFold {
     const before = this.#workers.get(id) ?? initialWorker(id);
     const after = evolveWorker(before, recorded);
     // Written twice by a retry.
-    const isRepeated = after !== before && before.seen.has(recorded.id);
+    const isRepeated = after !== before && before.seen.includes(recorded.id);
     if (after === before) this.#past(id, recorded);
     if (after === before || isRepeated) {
       this.#workers.set(id, after);
