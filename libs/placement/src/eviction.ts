@@ -1,9 +1,9 @@
 import type { DeviceId } from '#domain/ids.js';
+import type { EvictionOrder } from '#domain/placement-terms.js';
 import type { BytesByDevice } from './charges.js';
 import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
 import { cheapestSet } from './eviction-exact.js';
 import { cheapestOnOne, FREED_SHARE, ties } from './eviction-single.js';
-import type { EvictionOrder } from './settings.js';
 
 /** Up to so many candidates the best set is searched for exactly. */
 export const EXACT_CANDIDATES = 20;

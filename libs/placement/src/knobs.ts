@@ -1,9 +1,9 @@
 import { isEngineArgs, isEngineEnv, whyNoEngineTakes } from '#domain/engine-arguments.js';
-import { KV_TYPES, RUNGS } from '#domain/placement-terms.js';
+import { EVICTION_ORDERS, KV_TYPES, RUNGS } from '#domain/placement-terms.js';
 import type { SettingsState } from '#domain/settings/settings.js';
 import { memo } from './memo.js';
 import type { SettingLevel, SettingsPatch } from './setting-levels.js';
-import { type EffectiveSettings, EVICTION_ORDERS, GOALS, QUEUE_ORDERS } from './settings.js';
+import { type EffectiveSettings, GOALS, QUEUE_ORDERS } from './settings.js';
 
 /** What a knob may be, and where it may stand. */
 export interface Knob {

@@ -1,9 +1,7 @@
-import type { Ask, ContextAsk, EngineExtras, KvType, Rung } from '#domain/placement-terms.js';
+import type { Ask, ContextAsk, EngineExtras, EvictionOrder, KvType, Rung } from '#domain/placement-terms.js';
 
 export const GOALS = ['quality', 'fast', 'resident'] as const;
 export type Goal = (typeof GOALS)[number];
-export const EVICTION_ORDERS = ['loss', 'lru', 'gdsf', 'classic'] as const;
-export type EvictionOrder = (typeof EVICTION_ORDERS)[number];
 export const QUEUE_ORDERS = ['eta', 'fifo', 'smart'] as const;
 export type QueueOrder = (typeof QUEUE_ORDERS)[number];
 

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WhatIfItem, WhatIfNight, WhatIfRequest, WirePage } from '#domain/wire/index.js';
 import { parseBytes } from '#domain/units.js';
+import { EVICTION_ORDERS } from '#domain/placement-terms.js';
 import { parseArgs, type ParsedArgs, valueIn } from '../args.js';
 import type { AdminClient } from '../client/admin-client.js';
 import { UsageError } from '../usage-error.js';
@@ -26,7 +27,6 @@ export const FLAGS = {
 
 const LOOK_EVERY_MS = 500;
 const UNITS: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 };
-const POLICIES = ['loss', 'lru', 'gdsf', 'classic'];
 
 /** Asks what the logged calls would have met on something else, and waits for the answer. */
 export const whatIf: Command = {
@@ -42,7 +42,7 @@ export const whatIf: Command = {
     '                           is put beside the others',
     '  --ram-max SIZE           so much RAM for models; --vram-max SIZE: so much of each card',
     '  --workers N              N workers more, each a copy of the first',
-    `  --policy ${POLICIES.join('|')}   whom to evict`,
+    `  --policy ${EVICTION_ORDERS.join('|')}   whom to evict`,
     '  --set NAME=VALUE,…       any placement setting, for every model',
     '  --nightly                nothing is asked: the summary of each night, newest first',
     '  --no-bound               without the least loading possible, which takes longest',
@@ -77,8 +77,8 @@ export function requestOf(args: ParsedArgs, nowMs: number): WhatIfRequest {
   const [ram, vram] = [sizeOf(args, 'ram-max'), sizeOf(args, 'vram-max')];
   const devices = pairsOf(args, 'device').map(([name, size]) => ({ name, bytes: bytesIn(size, 'device') }));
   const policy = flagText(args, 'policy');
-  if (policy !== undefined && !POLICIES.includes(policy))
-    throw new UsageError(`--policy is one of ${POLICIES.join(', ')}`);
+  if (policy !== undefined && !EVICTION_ORDERS.some((order) => order === policy))
+    throw new UsageError(`--policy is one of ${EVICTION_ORDERS.join(', ')}`);
   const settings = Object.fromEntries([
     ...pairsOf(args, 'set').map(([name, value]) => [name, valueIn(value)] as const),
     ...(policy === undefined ? [] : [['evictionOrder', policy] as const]),

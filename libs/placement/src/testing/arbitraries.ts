@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { deviceId, type DeviceId, modelKey, RAM, residentId } from '#domain/ids.js';
-import { RUNGS } from '#domain/placement-terms.js';
+import { EVICTION_ORDERS, RUNGS } from '#domain/placement-terms.js';
 import { MIB } from '#domain/units.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { PlacementInput, ResidentActivity, Ticket } from '../contract.js';
-import { EVICTION_ORDERS, GOALS } from '../settings.js';
+import { GOALS } from '../settings.js';
 import { defaultSettings } from '../setting-levels.js';
 import {
   artifact,
