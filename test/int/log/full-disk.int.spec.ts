@@ -7,6 +7,7 @@ import type { EventLog, NewEvent } from '#events/event-log.js';
 import { startEmbeddedNode } from '#events/testing/embedded-node.js';
 import { SAMPLES } from '#events/testing/samples.js';
 import { until } from '#events/testing/until.js';
+import { skippedWhen } from '#runtime/testing/skipped.js';
 import { startTestNode, temporaryFolder } from '../../../apps/event-node/src/testing/node-fixture.js';
 
 const pin = (): NewEvent<WorkerEvent> => ({
@@ -41,7 +42,7 @@ it('an append to a full disk is unavailable with the reason; reads go on, and th
   await running.stop();
 });
 
-it.skipIf(process.getuid?.() !== 0)(
+it.skipIf(skippedWhen(process.getuid?.() !== 0, 'a disk that is really full is mounted, which needs root'))(
   'on a disk that is really full nothing acknowledged is lost, not even when the node is killed there',
   { timeout: 120_000 },
   async () => {

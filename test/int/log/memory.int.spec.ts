@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { START } from '@eventstore/db-client';
 import { startEmbeddedNode } from '#events/testing/embedded-node.js';
+import { skippedWhen } from '#runtime/testing/skipped.js';
 import {
   connect,
   disposeWithin,
@@ -12,7 +13,9 @@ import { residentBytesOf } from '../../bench/event-node/node-process.js';
 
 const EVENTS = 20_000;
 
-it.skipIf(residentBytesOf(process.pid) === undefined)(
+it.skipIf(
+  skippedWhen(residentBytesOf(process.pid) === undefined, 'the memory of a process is read from /proc'),
+)(
   'a log that is read over and over takes no more memory of the node than reading it once',
   { timeout: 180_000 },
   async () => {

@@ -12,6 +12,7 @@ import { type EmbeddedNode, startEmbeddedNode } from '#events/testing/embedded-n
 import { SAMPLES } from '#events/testing/samples.js';
 import { packageRoot } from '#runtime/process-info.js';
 import type { ViewsDb } from '#schema/connect.js';
+import { skippedWhen } from '#runtime/testing/skipped.js';
 import { drawEvents } from '../../../apps/projector/src/testing/random-log.js';
 import { DrawnLoad, type Part } from '../../support/drawn-load.js';
 import { startPostgres, type TestPostgres } from '../../support/postgres.js';
@@ -295,7 +296,12 @@ describe('berth replay, on a real log and a real Postgres', () => {
     );
   }, 60_000);
 
-  it.skipIf(!existsSync('/usr/bin/script'))(
+  it.skipIf(
+    skippedWhen(
+      !existsSync('/usr/bin/script'),
+      'the bar of a replay needs a terminal, which script(1) gives',
+    ),
+  )(
     'shows a person at a terminal a bar with the rate and the time left',
     async () => {
       const { urls } = await database();

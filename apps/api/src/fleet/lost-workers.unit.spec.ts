@@ -103,6 +103,7 @@ describe('workers whose agent is not heard of', () => {
     await append(log, { type: 'ForeignUseChanged', data: SAMPLES.ForeignUseChanged });
     await until(() => (api.fleet.worker(ID)?.foreign.size ?? 0) > 0);
     api.lost.check();
+    expect(said(log)).toEqual([]);
     clock.ms += LOST_AFTER_MS;
     api.lost.check();
     await api.isLost(true);

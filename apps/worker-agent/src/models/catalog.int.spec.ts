@@ -11,6 +11,7 @@ import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { newId } from '#runtime/ids.js';
 import { createLogger } from '#runtime/logger.js';
+import { skippedWhen } from '#runtime/testing/skipped.js';
 import { startEmbeddedNode, type EmbeddedNode } from '../../../../libs/events/src/testing/embedded-node.js';
 import { damage, makeModel, type Preset } from '../make-model/index.js';
 import { startCatalog, type Catalog } from './catalog.js';
@@ -207,36 +208,33 @@ test('a marker that the files deny is put right in its place, and the log is tol
   expect(await written()).toEqual(['ModelFound o/r']);
 });
 
-test.skipIf(process.getuid?.() !== 0)(
-  'where a folder of our own root is read-only, what was put right lies in a sidecar',
-  async () => {
-    const folder = join(root, 'o/r');
-    await mkdir(folder, { recursive: true });
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]);
-    try {
-      await put('chat-a', 'o/r/m-F16.gguf');
-      await writeFile(
-        join(folder, 'berth.json'),
-        JSON.stringify({ trainedContextTokens: 7, aliases: ['ship'] }),
-      );
-      execFileSync('mount', ['-o', 'remount,ro', folder]);
-      const started = await start();
-      const found = started.models()[0];
-      expect(found?.marker).toMatchObject({
-        source: 'sidecar',
-        corrections: [
-          { fact: 'trainedContextTokens', said: '7', found: String(found?.trainedContextTokens) },
-        ],
-      });
-      expect(found?.aliases).toEqual(['ship']);
-      await started.rescan();
-      expect(await written()).toEqual(['ModelFound o/r']);
-      await catalog?.stop();
-    } finally {
-      execFileSync('umount', ['-l', folder]);
-    }
-  },
-);
+test.skipIf(
+  skippedWhen(process.getuid?.() !== 0, 'a read-only folder of models is mounted, which needs root'),
+)('where a folder of our own root is read-only, what was put right lies in a sidecar', async () => {
+  const folder = join(root, 'o/r');
+  await mkdir(folder, { recursive: true });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', folder]);
+  try {
+    await put('chat-a', 'o/r/m-F16.gguf');
+    await writeFile(
+      join(folder, 'berth.json'),
+      JSON.stringify({ trainedContextTokens: 7, aliases: ['ship'] }),
+    );
+    execFileSync('mount', ['-o', 'remount,ro', folder]);
+    const started = await start();
+    const found = started.models()[0];
+    expect(found?.marker).toMatchObject({
+      source: 'sidecar',
+      corrections: [{ fact: 'trainedContextTokens', said: '7', found: String(found?.trainedContextTokens) }],
+    });
+    expect(found?.aliases).toEqual(['ship']);
+    await started.rescan();
+    expect(await written()).toEqual(['ModelFound o/r']);
+    await catalog?.stop();
+  } finally {
+    execFileSync('umount', ['-l', folder]);
+  }
+});
 
 test('where a folder is not ours to write, what was put right lies in a sidecar', async () => {
   await put('chat-a', 'models--o--r/snapshots/v/m-F16.gguf');
