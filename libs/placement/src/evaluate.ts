@@ -1,6 +1,6 @@
 import { planKey } from '#domain/worker/evolve.js';
 import { windowlessKey } from '#domain/history/history.js';
-import type { DeviceId } from '#domain/ids.js';
+import type { DeviceId, ModelKey } from '#domain/ids.js';
 import { admit, tooLargeFor, whyTooLarge } from './admit.js';
 import { AUTO_TOKENS, chooseContext, isBarred } from './context.js';
 import { bandwidthCurveOf, claimCores, type CoreClaim } from './cores.js';
@@ -165,19 +165,21 @@ function verdictOf(snapshot: Snapshot, plan: Plan, withBusy: boolean): Verdict {
   };
 }
 
-function failedBefore({ input: { worker, model } }: Snapshot, { shape, contract }: Plan): boolean {
-  if (worker.failedPlans.size === 0) return false;
-  const key = planKey({ modelKey: model.modelKey, artifact: shape.artifact.label, contract });
-  return worker.failedPlans.has(key);
+function failedBefore({ input: { worker, model } }: Snapshot, plan: Plan): boolean {
+  return worker.failedPlans.size > 0 && worker.failedPlans.has(planKey(triedOf(model.modelKey, plan)));
 }
 
 function rememberedPlan(snapshot: Snapshot, plan: Plan): Remembered | undefined {
   const { worker, model, nowMs } = snapshot.input;
   if (worker.failedPlans.size === 0) return undefined;
-  const { shape, contract } = plan;
-  const tried = { modelKey: model.modelKey, artifact: shape.artifact.label, contract };
-  return rememberedFailure(worker, tried, snapshot.roomList, nowMs);
+  return rememberedFailure(worker, triedOf(model.modelKey, plan), snapshot.roomList, nowMs);
 }
+
+const triedOf = (modelKey: ModelKey, { shape, contract }: Plan) => ({
+  modelKey,
+  artifact: shape.artifact.label,
+  contract,
+});
 
 function barredReason(snapshot: Snapshot, plan: Plan): string | undefined {
   if (snapshot.input.history.barred.size === 0) return undefined;
