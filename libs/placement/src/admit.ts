@@ -90,11 +90,14 @@ function othersOn(snapshot: Snapshot, deviceId: DeviceId): number {
   return bytes;
 }
 
+/** What is worked out of it is kept: a wait is told, compared and explained by the same figures. */
 class BlockedPlan implements Blocked {
   readonly kind = 'blocked';
   readonly plan: Plan;
   readonly #snapshot: Snapshot;
   readonly #deficits: ReadonlyMap<DeviceId, number>;
+  #free: WhenFree | 'unknown' | undefined;
+  #reason: string | undefined;
 
   constructor(snapshot: Snapshot, plan: Plan, deficits: ReadonlyMap<DeviceId, number>) {
     this.#snapshot = snapshot;
@@ -110,11 +113,16 @@ class BlockedPlan implements Blocked {
     return this.displaces?.seconds;
   }
 
-  get displaces(): ReturnType<typeof whenFree> {
-    return whenFree(this.#snapshot, this.#deficits);
+  get displaces(): WhenFree | undefined {
+    this.#free ??= whenFree(this.#snapshot, this.#deficits) ?? 'unknown';
+    return this.#free === 'unknown' ? undefined : this.#free;
   }
 
   get reason(): string {
+    return (this.#reason ??= this.#worded());
+  }
+
+  #worded(): string {
     const parts: string[] = [];
     for (const [deviceId, deficit] of this.#deficits) {
       const freeable = this.#snapshot.idle.on(deviceId).bytes;
@@ -129,7 +137,7 @@ class BlockedPlan implements Blocked {
 /** What a plan needs of a device, what is there, and who holds the rest. */
 function lacking(snapshot: Snapshot, plan: Plan, deviceId: DeviceId, freeableBytes: number): string {
   const room = snapshot.rooms.get(deviceId);
-  const holders = snapshot.blocking
+  const holders = snapshot.blocking.all
     .filter((b) => (b.holds.get(deviceId) ?? 0) > 0)
     .map((b) => `${b.modelKey} holds ${formatBytes(b.holds.get(deviceId) ?? 0)} and ${b.reason}`);
   const foreign = room?.encroachmentBytes
@@ -146,34 +154,41 @@ function lacking(snapshot: Snapshot, plan: Plan, deviceId: DeviceId, freeableByt
   );
 }
 
+interface WhenFree extends Displaced {
+  readonly seconds: number;
+}
+
 /** When enough busy residents are expected to be idle, and whom that would displace; undefined when it is not known. */
-function whenFree(
-  snapshot: Snapshot,
-  deficits: ReadonlyMap<DeviceId, number>,
-): (Displaced & { readonly seconds: number }) | undefined {
+function whenFree(snapshot: Snapshot, deficits: ReadonlyMap<DeviceId, number>): WhenFree | undefined {
   const left = new Map(deficits);
   let count = 0;
   let lossSeconds = 0;
-  const free = (frees: ReadonlyMap<DeviceId, number>, loss: () => number): void => {
-    let helps = false;
-    for (const [deviceId, bytes] of frees) {
-      const before = left.get(deviceId);
-      if (before === undefined || bytes <= 0) continue;
-      left.set(deviceId, before - bytes);
-      helps = true;
+  const helps = (frees: ReadonlyMap<DeviceId, number>): boolean => {
+    let some = false;
+    for (const deviceId of deficits.keys()) {
+      const bytes = frees.get(deviceId) ?? 0;
+      if (bytes <= 0) continue;
+      left.set(deviceId, (left.get(deviceId) ?? 0) - bytes);
+      some = true;
     }
-    if (!helps) return;
-    count += 1;
-    lossSeconds += loss();
+    return some;
   };
-  for (const candidate of snapshot.idle.candidates) free(candidate.frees, () => candidate.lossSeconds);
-  const coming = snapshot.blocking
-    .filter((b) => b.freeInSeconds !== undefined)
-    .sort((a, b) => (a.freeInSeconds ?? 0) - (b.freeInSeconds ?? 0));
-  for (const { holds, lossSeconds: loss, freeInSeconds: seconds } of coming) {
-    free(holds, loss);
-    if (seconds !== undefined && [...left.values()].every((bytes) => bytes <= 0))
-      return { seconds, count, lossSeconds };
+  for (const candidate of snapshot.idle.candidates) {
+    if (!helps(candidate.frees)) continue;
+    count += 1;
+    lossSeconds += candidate.lossSeconds;
+  }
+  for (const busy of snapshot.blocking.coming) {
+    if (helps(busy.holds)) {
+      count += 1;
+      lossSeconds += busy.candidate.lossSeconds;
+    }
+    if (everyIsCovered(left)) return { seconds: busy.freeInSeconds, count, lossSeconds };
   }
   return undefined;
+}
+
+function everyIsCovered(left: ReadonlyMap<DeviceId, number>): boolean {
+  for (const bytes of left.values()) if (bytes > 0) return false;
+  return true;
 }

@@ -28,7 +28,7 @@ export function workingOf(snapshot: Snapshot, considered: readonly Considered[])
     })),
     considered: kept,
     ...(kept.length < considered.length ? { consideredLeftOut: considered.length - kept.length } : {}),
-    blocking: snapshot.blocking
+    blocking: snapshot.blocking.all
       .slice(0, MOST_BLOCKING)
       .map(({ residentId, modelKey, reason }) => ({ residentId, modelKey, reason: clip(reason) })),
     basedOn: input.basedOn,
