@@ -129,6 +129,9 @@ export const isEngineEnv = (value: unknown): value is EngineEnv =>
 
 /** Whether two engines were given the same. */
 export const sameExtras = (a: EngineExtras, b: EngineExtras): boolean =>
+  (a.engineArgs === b.engineArgs && a.engineEnv === b.engineEnv) || areAlike(a, b);
+
+const areAlike = (a: EngineExtras, b: EngineExtras): boolean =>
   JSON.stringify(a.engineArgs ?? []) === JSON.stringify(b.engineArgs ?? []) && envText(a) === envText(b);
 
 const envText = ({ engineEnv = {} }: EngineExtras): string =>

@@ -8,7 +8,6 @@ import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome, Ticket } from './contract.js';
 import { decided } from './decided.js';
 import { evaluate } from './evaluate.js';
-import { extrasOf } from './engine-choice.js';
 import { ladderOf, type NotOffered, type Pins, type Shape } from './ladder.js';
 import { clip, consideredOf, shapeOf, type Verdict } from './plan.js';
 import { isOverdue } from './queue.js';
@@ -109,7 +108,7 @@ function lookAtAll(snapshot: Snapshot, withBusy: boolean): Looked {
     together: mostReachFirst(snapshot, accelerators, withBusy ? snapshot.withBusy : snapshot.idle),
     ...(allowedRungs ? { allowedRungs } : {}),
     ...(pins ? { pins } : {}),
-    ...extrasOf(input.ask),
+    extras: input.ask,
   });
   const verdicts: Verdict[] = [];
   const notOffered: NotOffered[] = [];

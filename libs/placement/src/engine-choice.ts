@@ -64,9 +64,3 @@ export function enginesTaking(
 /** Why none of them does, when there is one at all. */
 export const whyNoneTakes = (engines: readonly EngineOnWorker[], extras: EngineExtras): string =>
   engines.map(({ kind }) => whyExtrasRefused(kind, extras) ?? '').join('; ');
-
-/** Of an ask, as the ladder is asked with it. */
-export const extrasOf = ({ engineArgs, engineEnv }: EngineExtras): { readonly extras?: EngineExtras } =>
-  engineArgs || engineEnv
-    ? { extras: { ...(engineArgs ? { engineArgs } : {}), ...(engineEnv ? { engineEnv } : {}) } }
-    : {};

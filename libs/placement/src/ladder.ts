@@ -1,4 +1,5 @@
 import type { Artifact } from '#domain/events/catalog-events.js';
+import { sameExtras } from '#domain/engine-arguments.js';
 import type { EngineOnWorker } from '#domain/events/worker-events.js';
 import type { DeviceId } from '#domain/ids.js';
 import { type EngineExtras, type ModelKind, type Rung, RUNGS, sameList } from '#domain/placement-terms.js';
@@ -60,9 +61,10 @@ export function ladderOf(question: LadderQuestion): readonly Step[] {
   const kept = lastLadder(question.approved);
   if (kept.question && isSameQuestion(kept.question, question)) return kept.steps;
   const four = question.approved.findIndex((a, q) => q > 0 && isFourBit(a));
+  const takers = enginesTaking(question.engines, question.extras ?? NO_EXTRAS);
   const steps: Step[] = [];
   question.approved.forEach((artifact, q) => {
-    steps.push(...new ArtifactLadder(question, artifact, q, four).steps());
+    steps.push(...new ArtifactLadder(question, takers, artifact, q, four).steps());
   });
   kept.question = question;
   kept.steps = steps;
@@ -74,13 +76,14 @@ const lastLadder = memo((_: readonly Artifact[]): { question?: LadderQuestion; s
   steps: [],
 }));
 
+const NO_EXTRAS: EngineExtras = {};
+
 const isSameQuestion = (a: LadderQuestion, b: LadderQuestion): boolean =>
   a.kind === b.kind &&
   a.engines === b.engines &&
   !a.pins &&
   !b.pins &&
-  !a.extras &&
-  !b.extras &&
+  sameExtras(a.extras ?? NO_EXTRAS, b.extras ?? NO_EXTRAS) &&
   sameList(a.allowedRungs, b.allowedRungs) &&
   sameList(a.accelerators, b.accelerators) &&
   sameList(a.together ?? a.accelerators, b.together ?? b.accelerators);
@@ -92,6 +95,8 @@ export const isFourBit = (artifact: Artifact): boolean =>
 class ArtifactLadder {
   constructor(
     private readonly question: LadderQuestion,
+    /** Engines that take what the settings pass on to them. */
+    private readonly takers: readonly EngineOnWorker[],
     private readonly artifact: Artifact,
     private readonly q: number,
     /** Place of the 4-bit form that the rung `4bit` of the selected artifact stands for; negative without one. */
@@ -180,16 +185,15 @@ class ArtifactLadder {
     q = this.q,
     pins?: Pins,
   ): Step {
-    const { kind, engines: all, extras = {} } = this.question;
-    const engines = enginesTaking(all, extras);
-    if (engines.length === 0 && all.length > 0)
+    const { kind, engines: all, extras = NO_EXTRAS } = this.question;
+    if (this.takers.length === 0 && all.length > 0)
       return this.no(
         rung,
         whyNoneTakes(all, extras),
         rung === 'ram-only' ? 'incompatible_engine' : undefined,
       );
     const split = rung === 'moe' || devices.length > 1 || (pins?.cpuMoeLayers ?? 0) > 0;
-    const chosen = engineFor(engines, { kind, gpu: devices.length > 0, split });
+    const chosen = engineFor(this.takers, { kind, gpu: devices.length > 0, split });
     if (!chosen.ok)
       return this.no(rung, chosen.reason, rung === 'ram-only' ? 'incompatible_engine' : undefined);
     const shape: Shape = { artifact, q, rung, engine: chosen.engine, devices, fallback };

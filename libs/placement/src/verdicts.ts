@@ -6,7 +6,7 @@ import type { PlacementInput } from './contract.js';
 import { evaluate } from './evaluate.js';
 import { headerBytes } from './header.js';
 import { DEFAULT_MICRO_BATCH } from './kv.js';
-import { extrasOf, offloadOrderOf } from './engine-choice.js';
+import { offloadOrderOf } from './engine-choice.js';
 import { ladderOf, type NotOffered, type Shape } from './ladder.js';
 import { loadSeconds } from './loss.js';
 import { devicesOf, type Plan, reasonOf, type Verdict } from './plan.js';
@@ -63,7 +63,7 @@ export function shortVerdict(input: PlacementInput): ShortVerdict {
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators: snapshot.accelerators,
-    ...extrasOf(input.ask),
+    extras: input.ask,
   });
   let best: ShortVerdict | undefined;
   for (const step of steps) {
@@ -95,7 +95,7 @@ function underKvType(input: PlacementInput): readonly PairVerdict[] {
     kind: input.model.kind,
     engines: input.worker.engines,
     accelerators: snapshot.accelerators,
-    ...extrasOf(input.ask),
+    extras: input.ask,
   });
   const seen = new Set<string>();
   return steps.flatMap((step): readonly PairVerdict[] => {
