@@ -1,3 +1,4 @@
+import type { Artifact } from '#domain/events/catalog-events.js';
 import { planKey } from '#domain/worker/evolve.js';
 import { windowlessKey } from '#domain/history/history.js';
 import type { DeviceId, ModelKey } from '#domain/ids.js';
@@ -48,12 +49,13 @@ function claimOf(snapshot: Snapshot, weightsInRam: boolean, withBusy: boolean): 
 
 const holdsWeightsInRam = (shape: Shape): boolean => shape.rung !== 'gpu-only' && shape.rung !== '4bit';
 
-function contextsOf(snapshot: Snapshot, shape: Shape): readonly number[] {
+/** Contexts to try of an artifact, best first. */
+export function contextsOf(snapshot: Snapshot, { label, geometry }: Artifact): readonly number[] {
   const { input } = snapshot;
-  const trained = shape.artifact.geometry?.trainedContextTokens;
+  const trained = geometry?.trainedContextTokens;
   if (input.model.kind !== 'chat') return [trained ?? 512];
   const trainedTokens = trained ?? AUTO_TOKENS;
-  const replacedTokens = replacedContext(snapshot, shape.artifact.label);
+  const replacedTokens = replacedContext(snapshot, label);
   for (const known of snapshot.contexts)
     if (known.trainedTokens === trainedTokens && known.replacedTokens === replacedTokens)
       return known.contexts;
@@ -83,7 +85,7 @@ function overContexts(snapshot: Snapshot, shape: Shape, claim: Claim, withBusy: 
   let largestFound = false;
   let worst: Verdict | undefined;
   let never: Extract<Verdict, { kind: 'never' }> | undefined;
-  for (const contextTokens of contextsOf(snapshot, shape)) {
+  for (const contextTokens of contextsOf(snapshot, shape.artifact)) {
     if (largestFound && contextTokens < least) break;
     const layout = layoutOf(snapshot, shape, contextTokens, draft.at(contextTokens), field);
     if ('reason' in layout) {

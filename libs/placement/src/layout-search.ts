@@ -1,12 +1,11 @@
 import { type DeviceId, RAM } from '#domain/ids.js';
 import { blockSumsOf, cacheSumsOf } from './block-sums.js';
-import type { EvictionCandidate } from './eviction-candidate.js';
-import { type EvictionField, evictionSetOf } from './eviction.js';
+import type { EvictionField } from './eviction.js';
 import { DEFAULT_MICRO_BATCH } from './kv.js';
 import type { Shape } from './ladder.js';
-import { free, least, type Layout, type Pricing, roomWithout } from './layout-terms.js';
+import { evictionFor, free, least, type Layout, type Pricing, roomWithout } from './layout-terms.js';
 import type { Snapshot } from './snapshot.js';
-import { deficitsOf, isSplit, splitToFit, splitWithin } from './split.js';
+import { isSplit, splitToFit, splitWithin } from './split.js';
 
 export type SearchedRung = 'moe' | 'max-ram' | 'max-gpu';
 
@@ -53,7 +52,7 @@ export class LayoutSearch {
     const now = this.#within(rung, (deviceId) => free(this.#snapshot, deviceId));
     if (now) return now;
     const split = this.#splitToFit(this.#least(rung));
-    const victims = this.#victimsOf(split);
+    const victims = evictionFor(this.#snapshot, this.#pricing.plan(split), this.#field)?.victims;
     const later = victims && this.#within(rung, (d) => roomWithout(this.#snapshot, d, victims));
     return later ?? { layout: split, whole: false };
   }
@@ -122,12 +121,6 @@ export class LayoutSearch {
     return isSplit(this.#shape) && layout.gpuLayers > 0
       ? splitToFit(this.#snapshot, this.#shape, layout, this.#pricing, this.#field)
       : layout;
-  }
-
-  #victimsOf(layout: Layout): readonly EvictionCandidate[] | undefined {
-    const deficits = deficitsOf(this.#snapshot, this.#pricing.plan(layout).asked);
-    if (deficits.size === 0) return undefined;
-    return evictionSetOf(deficits, this.#field, this.#snapshot.input.settings.evictionOrder)?.victims;
   }
 
   // Where a search probably ends, by the header's sums alone. What was measured or projected may lie elsewhere: a guess is

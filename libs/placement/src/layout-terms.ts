@@ -1,6 +1,8 @@
 import type { DeviceId } from '#domain/ids.js';
 import type { Amounts } from './amounts.js';
-import type { EvictionCandidate } from './eviction-candidate.js';
+import type { BytesByDevice } from './charges.js';
+import { type EvictionField, evictionSetOf } from './eviction.js';
+import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
 import type { Snapshot } from './snapshot.js';
 
 /** Which layers of a plan go where. */
@@ -16,25 +18,41 @@ export interface Pricing {
   plan(layout: Layout): { readonly asked: Amounts };
 }
 
-/** What a device has for this plan without evicting anyone; nothing when its room is unknown. */
-export const free = (snapshot: Snapshot, deviceId: DeviceId): number => {
-  const room = snapshot.rooms.get(deviceId);
-  return room?.roomBytes === undefined
-    ? 0
-    : Math.max(0, room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0));
-};
-
-/** What a device would have for a plan when these went: never less than it has. */
+/** What a device would have for a plan when these went, its own resident's bytes counted for it; nothing when its room is unknown. */
 export function roomWithout(
-  snapshot: Snapshot,
+  { rooms, credit }: Snapshot,
   deviceId: DeviceId,
   victims: readonly EvictionCandidate[],
 ): number {
-  const room = snapshot.rooms.get(deviceId);
+  const room = rooms.get(deviceId);
   if (room?.roomBytes === undefined) return 0;
-  let bytes = room.balanceBytes + (snapshot.credit.get(deviceId) ?? 0);
+  let bytes = room.balanceBytes + (credit.get(deviceId) ?? 0);
   for (const { frees } of victims) bytes += frees.get(deviceId) ?? 0;
   return Math.max(0, bytes);
+}
+
+export const NOBODY: readonly EvictionCandidate[] = [];
+
+/** The same without evicting anyone. */
+export const free = (snapshot: Snapshot, deviceId: DeviceId): number =>
+  roomWithout(snapshot, deviceId, NOBODY);
+
+/** Whom the room of a plan takes; undefined when nobody's going makes enough of it. */
+export const evictionFor = (
+  snapshot: Snapshot,
+  plan: { readonly asked: Amounts },
+  field: EvictionField,
+): EvictionSet | undefined =>
+  evictionSetOf(deficitsOf(snapshot, plan.asked), field, snapshot.input.settings.evictionOrder);
+
+/** What the devices lack for a plan, its own residents' bytes counted for it. */
+function deficitsOf({ rooms, credit }: Snapshot, { devices, bytes }: Amounts): BytesByDevice {
+  const deficits = new Map<DeviceId, number>();
+  devices.forEach((deviceId, i) => {
+    const has = (rooms.get(deviceId)?.balanceBytes ?? 0) + (credit.get(deviceId) ?? 0);
+    if ((bytes[i] ?? 0) > has) deficits.set(deviceId, (bytes[i] ?? 0) - has);
+  });
+  return deficits;
 }
 
 /**

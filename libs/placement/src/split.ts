@@ -1,9 +1,17 @@
 import type { DeviceId } from '#domain/ids.js';
-import type { Amounts } from './amounts.js';
 import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
-import { type EvictionField, evictionSetOf } from './eviction.js';
+import type { EvictionField } from './eviction.js';
 import type { Shape } from './ladder.js';
-import { free, least, type Layout, type Pricing, roomWithout, shares } from './layout-terms.js';
+import {
+  evictionFor,
+  free,
+  least,
+  type Layout,
+  NOBODY,
+  type Pricing,
+  roomWithout,
+  shares,
+} from './layout-terms.js';
 import type { Snapshot } from './snapshot.js';
 
 /**
@@ -41,19 +49,6 @@ export const splitWithin = (
 
 export const isSplit = ({ devices, artifact }: Shape): boolean =>
   devices.length > 1 && (artifact.geometry?.blocks.length ?? 0) > 0;
-
-/** What the devices lack for a plan, its own residents' bytes counted for it. */
-export function deficitsOf(snapshot: Snapshot, { devices, bytes }: Amounts): ReadonlyMap<DeviceId, number> {
-  const { rooms, credit } = snapshot;
-  const deficits = new Map<DeviceId, number>();
-  devices.forEach((deviceId, i) => {
-    const has = (rooms.get(deviceId)?.balanceBytes ?? 0) + (credit.get(deviceId) ?? 0);
-    if ((bytes[i] ?? 0) > has) deficits.set(deviceId, (bytes[i] ?? 0) - has);
-  });
-  return deficits;
-}
-
-const NOBODY: readonly EvictionCandidate[] = [];
 
 /** Those of known size from the lowest band up, and at last those of unknown size too. */
 function* rising(candidates: readonly EvictionCandidate[]): Iterable<readonly EvictionCandidate[]> {
@@ -103,14 +98,9 @@ class Split {
 
   /** The first of those whose victims are the smallest loss. */
   cheapest(layouts: readonly Layout[], field: EvictionField): Layout {
-    const { evictionOrder } = this.#snapshot.input.settings;
     let best: { readonly layout: Layout; readonly set: EvictionSet } | undefined;
     for (const layout of layouts) {
-      const set = evictionSetOf(
-        deficitsOf(this.#snapshot, this.#pricing.plan(layout).asked),
-        field,
-        evictionOrder,
-      );
+      const set = evictionFor(this.#snapshot, this.#pricing.plan(layout), field);
       if (set && (!best || compareLoss(set.victims, best.set.victims) < 0)) best = { layout, set };
     }
     return best?.layout ?? layouts[0] ?? this.overLimits();

@@ -3,11 +3,11 @@ import { BASES, type Basis, KV_TYPES, type KvType, type Rung } from '#domain/pla
 import type { DeviceId, ModelKey, ResidentId } from '#domain/ids.js';
 import { AUTO_TOKENS, type ContextState, contextTicks, feasibleContexts } from './context.js';
 import type { PlacementInput } from './contract.js';
-import { evaluate } from './evaluate.js';
+import { contextsOf, evaluate } from './evaluate.js';
 import { headerBytes } from './header.js';
 import { DEFAULT_MICRO_BATCH } from './kv.js';
 import { offloadOrderOf } from './engine-choice.js';
-import { ladderOf, type NotOffered, type Shape } from './ladder.js';
+import { ladderOf, type NotOffered, type Shape, type Step } from './ladder.js';
 import { loadSeconds } from './loss.js';
 import { devicesOf, type Plan, reasonOf, type Verdict } from './plan.js';
 import { type Snapshot, snapshotOf } from './snapshot.js';
@@ -58,15 +58,8 @@ export const betterVerdict = <V extends Pick<ShortVerdict, 'fits'>>(a: V, b: V):
 /** The first way down the ladder, under the KV type that is asked, with what is busy drained. */
 export function shortVerdict(input: PlacementInput): ShortVerdict {
   const snapshot = snapshotOf(input);
-  const steps = ladderOf({
-    approved: snapshot.approved,
-    kind: input.model.kind,
-    engines: input.worker.engines,
-    accelerators: snapshot.accelerators,
-    extras: input.ask,
-  });
   let best: ShortVerdict | undefined;
-  for (const step of steps) {
+  for (const step of everyStep(snapshot)) {
     if (best?.fits === 'now') break;
     const said = step.kind === 'not-offered' ? notOffered(step.not) : inShort(snapshot, step.shape);
     best = best ? betterVerdict(best, said) : said;
@@ -90,18 +83,11 @@ function inShort(snapshot: Snapshot, shape: Shape): ShortVerdict {
 function underKvType(input: PlacementInput): readonly PairVerdict[] {
   const snapshot = snapshotOf(input);
   const { kvType } = input.ask;
-  const steps = ladderOf({
-    approved: snapshot.approved,
-    kind: input.model.kind,
-    engines: input.worker.engines,
-    accelerators: snapshot.accelerators,
-    extras: input.ask,
-  });
   const seen = new Set<string>();
-  return steps.flatMap((step): readonly PairVerdict[] => {
+  return everyStep(snapshot).flatMap((step): readonly PairVerdict[] => {
     if (step.kind === 'not-offered') {
       const { artifact, rung, reason } = step.not;
-      const would = step.not.terminal === 'incompatible_engine' ? wouldTake(input, artifact) : {};
+      const would = step.not.terminal === 'incompatible_engine' ? wouldTake(snapshot, artifact) : {};
       return [{ artifact: artifact.label, rung, kvType, fits: 'never', reason, ...NOTHING, ...would }];
     }
     // Other devices for the same rung are fallbacks of its first shape.
@@ -112,14 +98,19 @@ function underKvType(input: PlacementInput): readonly PairVerdict[] {
   });
 }
 
+/** Without pins and rungs that are not allowed: what could be, not what the settings leave of it. */
+const everyStep = ({ approved, accelerators, input: { model, worker, ask } }: Snapshot): readonly Step[] =>
+  ladderOf({ approved, kind: model.kind, engines: worker.engines, accelerators, extras: ask });
+
 /** What is said of a folder that no engine here opens: by its headers, all of it in RAM, at the context that a plan would begin with. */
 function wouldTake(
-  { ask: { kvType, slots, context } }: PlacementInput,
-  { geometry }: Artifact,
+  snapshot: Snapshot,
+  artifact: Artifact,
 ): Partial<Pick<PairVerdict, 'need' | 'contextTokens'>> {
-  if (!geometry) return {};
-  const trained = geometry.trainedContextTokens;
-  const contextTokens = typeof context === 'number' ? context : Math.min(AUTO_TOKENS, trained || AUTO_TOKENS);
+  const { geometry } = artifact;
+  const [contextTokens] = contextsOf(snapshot, artifact);
+  if (!geometry || contextTokens === undefined) return {};
+  const { kvType, slots } = snapshot.input.ask;
   const place = { devices: [], gpuLayers: 0, cpuMoeLayers: 0, microBatch: DEFAULT_MICRO_BATCH };
   const plan = { ...place, kvType, slots, contextTokens, flashAttention: true };
   const need = [...headerBytes(geometry, plan, 'output-first')].map(([deviceId, of]) => ({
