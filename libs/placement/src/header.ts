@@ -1,8 +1,9 @@
 import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import type { PlacementClass } from '#domain/placement-terms.js';
-import { between, blockSumsOf, cacheSumsOf, NO_CACHE } from './block-sums.js';
+import { between, type BlockSums, blockSumsOf, type CacheSums, cacheSumsOf, NO_CACHE } from './block-sums.js';
 import { padCells } from './kv.js';
+import { memo } from './memo.js';
 import { offloadOf, type OffloadOrder } from './weights.js';
 
 /** Bytes on one device by arithmetic from the file's header. */
@@ -45,45 +46,112 @@ export const figureOf = (table: HeaderTable, row: number, column: number): numbe
 
 let scratch: HeaderTable = new Float64Array(COLUMNS * 17);
 
+/** What tells the layouts of one model at one context apart. */
+type LaidOut = Pick<PricedPlan, 'devices' | 'gpuLayers' | 'cpuMoeLayers' | 'blocksByDevice'>;
+
 /**
- * Prices a plan from the header: weights and cache exactly, work buffers as an estimate. Plans are priced by the hundred
- * for each decision, so nothing is made for one of them.
- * @returns a table that the next call overwrites
+ * A header at one context, KV type and micro-batch: prices every layout of them, weights and cache exactly, work buffers
+ * as an estimate. Plans are priced by the hundred for each decision, so nothing is looked up or made for one of them.
  */
-export function priceFromHeader(geometry: Geometry, plan: PricedPlan, order: OffloadOrder): HeaderTable {
-  const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = geometry;
-  const { devices } = plan;
-  if (scratch.length < COLUMNS * (devices.length + 1))
-    scratch = new Float64Array(COLUMNS * (devices.length + 1));
-  const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
-  const { always, experts } = blockSumsOf(geometry);
-  const cache = geometry.kind === 'chat' ? cacheSumsOf(geometry, plan) : NO_CACHE;
-  const compute = computeBytes(geometry, plan);
-  const kept = Math.min(blocks.length, plan.cpuMoeLayers);
-  scratch[WEIGHTS] =
-    tokenEmbeddingBytes +
-    between(always, 0, firstBlock) +
-    between(experts, 0, Math.max(firstBlock, kept)) +
-    (outputOnCard ? 0 : outputBytes + otherBytes);
-  scratch[KV] = between(cache.kv, 0, firstBlock);
-  scratch[STATE] = between(cache.state, 0, firstBlock);
-  // With every block on cards the host computes next to nothing.
-  scratch[COMPUTE] = firstBlock > 0 ? compute : 0;
-  let from = firstBlock;
-  for (let index = 0; index < devices.length; index++) {
-    const last = index === devices.length - 1;
-    const to = last
-      ? blocks.length
-      : Math.min(blocks.length, from + blocksOn(plan, index, blocks.length - firstBlock));
-    const onCard = last && outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
-    const row = (index + 1) * COLUMNS;
-    scratch[row + WEIGHTS] = between(always, from, to) + between(experts, Math.max(from, kept), to) + onCard;
-    scratch[row + KV] = between(cache.kv, from, to);
-    scratch[row + STATE] = between(cache.state, from, to);
-    scratch[row + COMPUTE] = to > from || onCard > 0 ? compute : 0;
-    from = to;
+export class HeaderPrices {
+  readonly #geometry: Geometry;
+  readonly #weights: BlockSums;
+  readonly #cache: CacheSums;
+  readonly #compute: number;
+
+  constructor(geometry: Geometry, plan: PricedPlan) {
+    this.#geometry = geometry;
+    this.#weights = blockSumsOf(geometry);
+    this.#cache = geometry.kind === 'chat' ? cacheSumsOf(geometry, plan) : NO_CACHE;
+    this.#compute = computeBytes(geometry, plan);
   }
-  return scratch;
+
+  /** @returns a table that the next call overwrites */
+  all(plan: LaidOut, order: OffloadOrder): HeaderTable {
+    const rows = plan.devices.length + 1;
+    if (scratch.length < COLUMNS * rows) scratch = new Float64Array(COLUMNS * rows);
+    this.#ram(plan, order);
+    this.#cards(plan, order, 1, rows - 1);
+    return scratch;
+  }
+
+  /**
+   * One row alone: the search over layouts looks at one device at a time.
+   * @returns a table of which that row is filled, and which the next call overwrites
+   */
+  row(plan: LaidOut, order: OffloadOrder, row: number): HeaderTable {
+    if (scratch.length < COLUMNS * (row + 1)) scratch = new Float64Array(COLUMNS * (row + 1));
+    if (row === 0) this.#ram(plan, order);
+    else this.#cards(plan, order, row, row);
+    return scratch;
+  }
+
+  #ram(plan: LaidOut, order: OffloadOrder): void {
+    const { blocks, tokenEmbeddingBytes, outputBytes, otherBytes } = this.#geometry;
+    const { always, experts } = this.#weights;
+    const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
+    const kept = Math.min(blocks.length, plan.cpuMoeLayers);
+    scratch[WEIGHTS] =
+      tokenEmbeddingBytes +
+      between(always, 0, firstBlock) +
+      between(experts, 0, Math.max(firstBlock, kept)) +
+      (outputOnCard ? 0 : outputBytes + otherBytes);
+    scratch[KV] = between(this.#cache.kv, 0, firstBlock);
+    scratch[STATE] = between(this.#cache.state, 0, firstBlock);
+    // With every block on cards the host computes next to nothing.
+    scratch[COMPUTE] = firstBlock > 0 ? this.#compute : 0;
+  }
+
+  /** The rows of some cards, one after another. */
+  #cards(plan: LaidOut, order: OffloadOrder, firstRow: number, lastRow: number): void {
+    const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = this.#geometry;
+    const { always, experts } = this.#weights;
+    const { kv, state } = this.#cache;
+    const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
+    const kept = Math.min(blocks.length, plan.cpuMoeLayers);
+    const cards = plan.devices.length;
+    let from = firstBlock;
+    for (let row = 1; row <= lastRow; row++) {
+      const last = row === cards;
+      const to = last
+        ? blocks.length
+        : Math.min(blocks.length, from + blocksOn(plan, row - 1, blocks.length - firstBlock));
+      if (row >= firstRow) {
+        const output =
+          last && outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
+        const at = row * COLUMNS;
+        scratch[at + WEIGHTS] =
+          between(always, from, to) + between(experts, Math.max(from, kept), to) + output;
+        scratch[at + KV] = between(kv, from, to);
+        scratch[at + STATE] = between(state, from, to);
+        scratch[at + COMPUTE] = to > from || output > 0 ? this.#compute : 0;
+      }
+      from = to;
+    }
+  }
+}
+
+/** Contexts, slots and KV types that are kept by geometry; more than any ladder of one model looks at. */
+const MOST_KEPT = 64;
+const keptPrices = memo((_: Geometry): { readonly shape: PriceShape; readonly prices: HeaderPrices }[] => []);
+
+type PriceShape = Pick<PricedPlan, 'contextTokens' | 'kvType' | 'slots' | 'microBatch' | 'flashAttention'>;
+
+const isSameShape = (a: PriceShape, b: PriceShape): boolean =>
+  a.contextTokens === b.contextTokens &&
+  a.kvType === b.kvType &&
+  a.slots === b.slots &&
+  a.microBatch === b.microBatch &&
+  a.flashAttention === b.flashAttention;
+
+export function headerPrices(geometry: Geometry, plan: PricedPlan): HeaderPrices {
+  const kept = keptPrices(geometry);
+  for (const { shape, prices } of kept) if (isSameShape(shape, plan)) return prices;
+  const { contextTokens, kvType, slots, microBatch, flashAttention } = plan;
+  const prices = new HeaderPrices(geometry, plan);
+  if (kept.length >= MOST_KEPT) kept.length = 0;
+  kept.push({ shape: { contextTokens, kvType, slots, microBatch, flashAttention }, prices });
+  return prices;
 }
 
 /** The same as an object for each device. */
@@ -92,7 +160,7 @@ export function headerBytes(
   plan: PricedPlan,
   order: OffloadOrder,
 ): ReadonlyMap<DeviceId, HeaderBytes> {
-  const table = priceFromHeader(geometry, plan, order);
+  const table = headerPrices(geometry, plan).all(plan, order);
   return new Map(
     [RAM, ...plan.devices].map((deviceId, row) => [
       deviceId,
@@ -107,7 +175,7 @@ export function headerBytes(
 }
 
 /** The first blocks on the first card, as an engine splits by layer; as even as can be unless the plan says. */
-function blocksOn(plan: PricedPlan, index: number, offloaded: number): number {
+function blocksOn(plan: LaidOut, index: number, offloaded: number): number {
   const parts = plan.devices.length;
   return (
     plan.blocksByDevice?.[index] ??

@@ -2,7 +2,16 @@ import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
 import type { NeedTerm, PlacementClass } from '#domain/placement-terms.js';
 import { Amounts } from './amounts.js';
-import { COMPUTE, figureOf, type HeaderTable, KV, priceFromHeader, STATE, WEIGHTS } from './header.js';
+import {
+  COMPUTE,
+  figureOf,
+  type HeaderPrices,
+  headerPrices,
+  type HeaderTable,
+  KV,
+  STATE,
+  WEIGHTS,
+} from './header.js';
 import type { Measured } from './measured.js';
 import { memo } from './memo.js';
 import type { Need, NeedQuestion } from './need-question.js';
@@ -68,10 +77,12 @@ export class HeaderFigures implements Need {
   readonly fromHeader = true;
   readonly #geometry: Geometry;
   readonly #question: NeedQuestion;
+  readonly #prices: HeaderPrices;
 
   constructor(geometry: Geometry, question: NeedQuestion) {
     this.#geometry = geometry;
     this.#question = question;
+    this.#prices = headerPrices(geometry, question.plan);
   }
 
   get bytes(): Amounts {
@@ -84,7 +95,7 @@ export class HeaderFigures implements Need {
 
   get weightsBytes(): number {
     const { plan, order } = this.#question;
-    const table = priceFromHeader(this.#geometry, plan, order);
+    const table = this.#prices.all(plan, order);
     let bytes = 0;
     for (let row = 0; row <= plan.devices.length; row++) bytes += whole(figureOf(table, row, WEIGHTS));
     return bytes;
@@ -97,7 +108,7 @@ export class HeaderFigures implements Need {
   #sums(exact: boolean): Amounts {
     const question = this.#question;
     const { devices } = question.plan;
-    const table = priceFromHeader(this.#geometry, question.plan, question.order);
+    const table = this.#prices.all(question.plan, question.order);
     const ram = priceOfRow(table, 0, exact, question);
     if (devices.length === 1)
       return new Amounts(ramFirst(devices), [ram, priceOfRow(table, 1, exact, question)]);
@@ -154,7 +165,7 @@ export class MovedFigures implements Need {
     this.#question = question;
     const { plan, order } = question;
     const then = pricedThen(fact, geometry, order);
-    const now = priceFromHeader(geometry, plan, order);
+    const now = headerPrices(geometry, plan).all(plan, order);
     const bytes: number[] = [];
     let weights = 0;
     for (let row = 1; row <= plan.devices.length + 1; row++) {

@@ -1,3 +1,4 @@
+import type { Attachment } from '#domain/events/catalog-events.js';
 import type { DeviceId } from '#domain/ids.js';
 import { memo } from './memo.js';
 import {
@@ -13,14 +14,15 @@ import { DEFAULT_MICRO_BATCH } from './kv.js';
 import { attachmentsOf, offloadOrderOf } from './engine-choice.js';
 import type { Shape } from './ladder.js';
 import type { Layout } from './layout.js';
-import { priceFromHeader } from './header.js';
+import { type HeaderPrices, headerPrices } from './header.js';
 import { hasFactsOf } from './measured.js';
-import { type Need, needOf, type NeedQuestion } from './need.js';
+import { type Need, needOf } from './need.js';
 import { priceOfRow } from './need-figures.js';
 import type { Plan } from './plan.js';
 import { SharedAmounts, sharingRam } from './shared-memory.js';
 import type { Snapshot } from './snapshot.js';
 import { cannotProject, NOTHING_PROJECTS } from './unprojectable.js';
+import type { OffloadOrder } from './weights.js';
 
 export type Claim = Extract<CoreClaim, { ok: true }>;
 
@@ -28,35 +30,34 @@ const buildOf = memo((engine: { readonly kind: EngineKind; readonly build: strin
   engineBuildOf(engine),
 );
 
-/** What is priced, with the layers that are tried at the moment. */
-interface Trial extends Pick<NeedQuestion, 'process' | 'attachments'> {
-  readonly plan: Omit<PlacementClass, 'contextTokens' | 'gpuLayers' | 'cpuMoeLayers' | 'blocksByDevice'> & {
-    contextTokens: number;
-    gpuLayers: number;
-    cpuMoeLayers: number;
-    blocksByDevice?: readonly number[] | undefined;
-  };
-}
-
 /** A plan whose layers are not laid out yet: priced at the layouts that are tried, the last of which is kept. */
 export class Draft {
   readonly #snapshot: Snapshot;
   readonly #shape: Shape;
   readonly #claim: Claim;
+  readonly #order: OffloadOrder;
+  readonly #build: string;
+  readonly #flashAttention: boolean;
+  readonly #attachments: readonly Attachment[];
   #contextTokens = 0;
   #measured: boolean | undefined;
-  #trial: Trial | undefined;
+  #prices: HeaderPrices | undefined;
   #last: DraftedPlan | undefined;
 
   constructor(snapshot: Snapshot, shape: Shape, claim: Claim) {
     this.#snapshot = snapshot;
     this.#shape = shape;
     this.#claim = claim;
+    this.#order = offloadOrderOf(shape.engine);
+    this.#build = buildOf(shape.engine);
+    this.#flashAttention = flashAttention(snapshot, shape);
+    this.#attachments = attachmentsOf(snapshot.input.model, shape.engine);
   }
 
   /** The same at another context. */
   at(contextTokens: number): this {
     this.#contextTokens = contextTokens;
+    this.#prices = undefined;
     this.#last = undefined;
     return this;
   }
@@ -65,21 +66,18 @@ export class Draft {
   price(layout: Layout, deviceId: DeviceId): number {
     const { geometry } = this.#shape.artifact;
     if (!geometry || this.#wasMeasured()) return this.plan(layout).asked.get(deviceId) ?? 0;
-    const { engine, devices } = this.#shape;
+    const { devices } = this.#shape;
     const { input, process } = this.#snapshot;
-    const question = (this.#trial ??= {
-      plan: { ...this.#class(layout) },
-      process,
-      attachments: attachmentsOf(input.model, engine),
-    });
-    const { plan } = question;
-    plan.contextTokens = this.#contextTokens;
-    plan.gpuLayers = layout.gpuLayers;
-    plan.cpuMoeLayers = layout.cpuMoeLayers;
-    plan.blocksByDevice = layout.blocksByDevice;
-    const table = priceFromHeader(geometry, plan, offloadOrderOf(engine));
+    this.#prices ??= headerPrices(geometry, this.#class(layout));
+    const row = devices.indexOf(deviceId) + 1;
+    const { gpuLayers, cpuMoeLayers, blocksByDevice } = layout;
+    const table = this.#prices.row({ devices, gpuLayers, cpuMoeLayers, blocksByDevice }, this.#order, row);
     const asksEngine = input.unprojectable !== NOTHING_PROJECTS;
-    return priceOfRow(table, devices.indexOf(deviceId) + 1, asksEngine, question);
+    return priceOfRow(table, row, asksEngine, {
+      plan: { devices, gpuLayers, engineBuild: this.#build },
+      process,
+      attachments: this.#attachments,
+    });
   }
 
   /** Whether its price may come from a measurement, a projection or an engine's silence, and not from the header alone. */
@@ -96,15 +94,15 @@ export class Draft {
     const last = this.#last;
     if (last && isSameLayout(last.layout, layout)) return last;
     const { input, process } = this.#snapshot;
-    const { artifact, engine } = this.#shape;
+    const { artifact } = this.#shape;
     const klass = this.#class(layout);
     const need = needOf({
       artifact,
       plan: klass,
       history: input.history,
       process,
-      order: offloadOrderOf(engine),
-      attachments: attachmentsOf(input.model, engine),
+      order: this.#order,
+      attachments: this.#attachments,
     });
     const projectable = need.fromHeader && !cannotProject(input.unprojectable, klass);
     const own = projectable ? need.exactBytes : need.bytes;
@@ -125,7 +123,7 @@ export class Draft {
   }
 
   #class(layout: Layout): PlacementClass {
-    const { artifact, engine, devices } = this.#shape;
+    const { artifact, devices } = this.#shape;
     const { kvType, slots } = this.#snapshot.input.ask;
     const { gpuLayers, cpuMoeLayers, blocksByDevice } = layout;
     const klass = {
@@ -137,8 +135,8 @@ export class Draft {
       contextTokens: this.#contextTokens,
       slots,
       microBatch: DEFAULT_MICRO_BATCH,
-      flashAttention: flashAttention(this.#snapshot, this.#shape),
-      engineBuild: buildOf(engine),
+      flashAttention: this.#flashAttention,
+      engineBuild: this.#build,
     };
     return blocksByDevice ? { ...klass, blocksByDevice } : klass;
   }
