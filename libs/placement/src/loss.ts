@@ -44,8 +44,11 @@ export function soonnessByGaps(calls: CallHistory | undefined, nowMs: number): n
   let weights = 1;
   let sum = SOON_SECONDS / (SOON_SECONDS + UNKNOWN_REMAINDER * (idleSeconds + UNKNOWN_SECONDS));
   if (calls) {
-    for (const { seconds, weight } of gapsOf(calls)) {
+    const gaps = gapsOf(calls);
+    for (let i = 0; i < gaps.length; i++) {
+      const seconds = gaps[i] ?? 0;
       if (seconds <= idleSeconds) continue;
+      const weight = weightOfGap(gaps.length - 1 - i);
       weights += weight;
       sum += weight * Math.exp((idleSeconds - seconds) / SOON_SECONDS);
     }
@@ -85,12 +88,15 @@ const agedArrivals = memo(({ arrivalsMs, calls, firstArrivalMs }: CallHistory) =
   };
 });
 
-const gapsOf = memo(({ arrivalsMs }: CallHistory) =>
-  arrivalsMs.slice(1).map((at, i, all) => ({
-    seconds: Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000),
-    weight: 0.5 ** ((all.length - 1 - i) / HALVED_EVERY_GAPS),
-  })),
+/** Seconds between calls, in their order; numbers side by side, since every decision goes through those of all residents. */
+const gapsOf = memo(({ arrivalsMs }: CallHistory): Float64Array =>
+  Float64Array.from(arrivalsMs.slice(1), (at, i) => Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000)),
 );
+
+const gapWeights: number[] = [];
+
+/** @param later how many gaps came after it */
+const weightOfGap = (later: number): number => (gapWeights[later] ??= 0.5 ** (later / HALVED_EVERY_GAPS));
 
 /**
  * Calls, each counting half as much for every H seconds that it lies back. It does what the clock of greedy-dual
