@@ -173,7 +173,7 @@ function whenFree(snapshot: Snapshot, deficits: ReadonlyMap<DeviceId, number>): 
     }
     return some;
   };
-  for (const candidate of snapshot.idle.candidates) {
+  for (const candidate of snapshot.idle.helping([...deficits.keys()])) {
     if (!helps(candidate.frees)) continue;
     count += 1;
     lossSeconds += candidate.lossSeconds;

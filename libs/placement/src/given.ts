@@ -40,7 +40,19 @@ export function givenOf(input: PlacementInput): DecisionGiven {
   };
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString();
+/** More residents and calls than are told of between two of their calls. */
+const MOST_KEPT = 4096;
+const keptIso = new Map<number, string>();
+
+/** When a resident served last is told by every decision, and stays the same until it serves again. */
+function iso(ms: number): string {
+  const known = keptIso.get(ms);
+  if (known !== undefined) return known;
+  const text = new Date(ms).toISOString();
+  if (keptIso.size >= MOST_KEPT) keptIso.clear();
+  keptIso.set(ms, text);
+  return text;
+}
 
 /** The knobs that are not as they are by default. */
 const overDefaults = memo((settings: EffectiveSettings): SettingsPatch => {

@@ -92,6 +92,16 @@ const isSameQuestion = (a: LadderQuestion, b: LadderQuestion): boolean =>
 export const isFourBit = (artifact: Artifact): boolean =>
   /(^|[^0-9])(i?q4|mxfp4|nvfp4|int4|4bit)/i.test(artifact.label);
 
+// The same lists for every rung and artifact, so that what is looked up by a list is found.
+const NO_DEVICES: readonly DeviceId[] = [];
+const eachAlone = memo((devices: readonly DeviceId[]): readonly (readonly DeviceId[])[] =>
+  devices.map((device) => [device]),
+);
+/** The first two, the first three, and so on. */
+const ofTheFirst = memo((devices: readonly DeviceId[]): readonly (readonly DeviceId[])[] =>
+  devices.slice(1).map((_, i) => devices.slice(0, i + 2)),
+);
+
 class ArtifactLadder {
   constructor(
     private readonly question: LadderQuestion,
@@ -118,7 +128,7 @@ class ArtifactLadder {
 
   private rung(rung: Rung): readonly Step[] {
     const { accelerators } = this.question;
-    if (rung === 'ram-only') return [this.shape(rung, [])];
+    if (rung === 'ram-only') return [this.shape(rung, NO_DEVICES)];
     if (accelerators.length === 0) return [this.no(rung, 'the worker has no accelerator')];
     switch (rung) {
       case 'gpu-only':
@@ -142,7 +152,9 @@ class ArtifactLadder {
       case 'max-gpu':
         if (!this.artifact.geometry) return [this.no(rung, 'its header could not be read')];
         return [
-          this.shape(rung, accelerators.slice(0, 1)),
+          ...eachAlone(accelerators)
+            .slice(0, 1)
+            .map((devices) => this.shape(rung, devices)),
           ...(accelerators.length > 1 ? [this.shape(rung, accelerators, true)] : []),
         ];
     }
@@ -155,11 +167,10 @@ class ArtifactLadder {
   /** One device first, then the fewest that hold it. */
   private onCards(rung: Rung, artifact: Artifact, q: number): readonly Step[] {
     const { accelerators, together = accelerators } = this.question;
-    const one = accelerators.map((device) => this.shape(rung, [device], false, artifact, q));
-    const more = together
-      .slice(1)
-      .map((_, i) => this.shape(rung, together.slice(0, i + 2), true, artifact, q));
-    return [...one, ...more];
+    return [
+      ...eachAlone(accelerators).map((devices) => this.shape(rung, devices, false, artifact, q)),
+      ...ofTheFirst(together).map((devices) => this.shape(rung, devices, true, artifact, q)),
+    ];
   }
 
   /** Pins name the layers or the bytes: one shape, under the rung that it amounts to. */
@@ -171,7 +182,9 @@ class ArtifactLadder {
     if (rung === 'ram-only') return [this.shape(rung, [], false, this.artifact, this.q, pins)];
     if (accelerators.length === 0)
       return [this.no(rung, 'layers or bytes are pinned to an accelerator, and the worker has none')];
-    const one = accelerators.map((d) => this.shape(rung, [d], false, this.artifact, this.q, pins));
+    const one = eachAlone(accelerators).map((devices) =>
+      this.shape(rung, devices, false, this.artifact, this.q, pins),
+    );
     const all =
       accelerators.length > 1 ? [this.shape(rung, together, true, this.artifact, this.q, pins)] : [];
     return [...one, ...all];

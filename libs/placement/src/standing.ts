@@ -1,4 +1,5 @@
 import type { DecisionCause } from '#domain/events/worker-events.js';
+import type { PairHistory } from '#domain/history/history.js';
 import { type DeviceId, type ModelKey, RAM, type ResidentId } from '#domain/ids.js';
 import { type PlacementClass, placementClassOf } from '#domain/placement-terms.js';
 import type { Resident } from '#domain/worker/state.js';
@@ -150,19 +151,33 @@ function whyNotVictim(
 const secondsSince = (nowMs: number, atMs: number | undefined): number =>
   atMs === undefined ? 0 : Math.max(0, (nowMs - atMs) / 1000);
 
-interface ResidentFacts {
+/** What a resident says as long as it does not change. */
+class ResidentFacts {
   readonly decidedAtMs: number;
   readonly readyAtMs: number | undefined;
-  readonly weightsBytes: number;
   readonly klass: PlacementClass;
+  readonly #weightsBytes: number;
+  #last: { readonly history: PairHistory | undefined; readonly seconds: number } | undefined;
+
+  constructor(resident: Resident) {
+    this.decidedAtMs = Date.parse(resident.decidedAt);
+    this.readyAtMs = resident.readyAt === undefined ? undefined : Date.parse(resident.readyAt);
+    this.klass = placementClassOf(resident.artifact, resident.contract);
+    this.#weightsBytes = resident.need.reduce(
+      (sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0),
+      0,
+    );
+  }
+
+  /** Of loading it anew, by a history; kept for the last one. */
+  loadSeconds(history: PairHistory | undefined): number {
+    if (this.#last?.history !== history || !this.#last)
+      this.#last = { history, seconds: loadSeconds(history, this.klass, this.#weightsBytes).seconds };
+    return this.#last.seconds;
+  }
 }
 
-const factsOf = memo((resident: Resident): ResidentFacts => ({
-  decidedAtMs: Date.parse(resident.decidedAt),
-  readyAtMs: resident.readyAt === undefined ? undefined : Date.parse(resident.readyAt),
-  weightsBytes: resident.need.reduce((sum, t) => sum + (t.term === 'weights' ? (t.bytes ?? 0) : 0), 0),
-  klass: placementClassOf(resident.artifact, resident.contract),
-}));
+const factsOf = memo((resident: Resident) => new ResidentFacts(resident));
 
 const NO_BYTES: BytesByDevice = new Map();
 
@@ -196,8 +211,7 @@ class Candidates {
     const calls = this.#input.calls.get(modelKey);
     const history = otherHistories.get(modelKey);
     const reloadSeconds =
-      (history && this.#reloads.secondsOf(history, facts.klass)) ??
-      loadSeconds(history, facts.klass, facts.weightsBytes).seconds;
+      (history && this.#reloads.secondsOf(history, facts.klass)) ?? facts.loadSeconds(history);
     return {
       residentId,
       modelKey,

@@ -1,5 +1,6 @@
 import type { Geometry } from '#domain/geometry.js';
 import { blockSumsOf } from './block-sums.js';
+import { memo } from './memo.js';
 
 /**
  * Which blocks `gpuLayers` puts on the card depends on the engine's build: `blocks-first` counts blocks only,
@@ -32,11 +33,11 @@ export const hasExperts = (geometry: Geometry): boolean => (blockSumsOf(geometry
 /**
  * Bytes that one token reads: a dense model all of its weights, a MoE its backbone and used ÷ count of its experts.
  */
-export function bytesPerToken(geometry: Geometry): number {
+export const bytesPerToken = memo((geometry: Geometry): number => {
   const experts = blockSumsOf(geometry).experts.at(-1) ?? 0;
   const share = geometry.expertCount > 0 ? geometry.expertUsedCount / geometry.expertCount : 1;
   return backboneBytes(geometry) + experts * share;
-}
+});
 
 /**
  * Expert layers kept in RAM (N) for a card budget: after the backbone, experts stay on the card from the highest block
