@@ -45,10 +45,10 @@ export function soonnessByGaps(calls: CallHistory | undefined, nowMs: number): n
   let sum = SOON_SECONDS / (SOON_SECONDS + UNKNOWN_REMAINDER * (idleSeconds + UNKNOWN_SECONDS));
   if (calls) {
     const gaps = gapsOf(calls);
-    for (let i = 0; i < gaps.length; i++) {
+    for (let i = 0; i < gaps.length; i += 2) {
       const seconds = gaps[i] ?? 0;
       if (seconds <= idleSeconds) continue;
-      const weight = weightOfGap(gaps.length - 1 - i);
+      const weight = gaps[i + 1] ?? 0;
       weights += weight;
       sum += weight * Math.exp((idleSeconds - seconds) / SOON_SECONDS);
     }
@@ -88,15 +88,19 @@ const agedArrivals = memo(({ arrivalsMs, calls, firstArrivalMs }: CallHistory) =
   };
 });
 
-/** Seconds between calls, in their order; numbers side by side, since every decision goes through those of all residents. */
-const gapsOf = memo(({ arrivalsMs }: CallHistory): Float64Array =>
-  Float64Array.from(arrivalsMs.slice(1), (at, i) => Math.max(0, (at - (arrivalsMs[i] ?? at)) / 1000)),
-);
-
-const gapWeights: number[] = [];
-
-/** @param later how many gaps came after it */
-const weightOfGap = (later: number): number => (gapWeights[later] ??= 0.5 ** (later / HALVED_EVERY_GAPS));
+/**
+ * Seconds between calls and the weight of each gap, in their order: numbers side by side, since every decision goes through
+ * those of all residents.
+ */
+const gapsOf = memo(({ arrivalsMs }: CallHistory): Float64Array => {
+  const gaps = Math.max(0, arrivalsMs.length - 1);
+  return Float64Array.from({ length: 2 * gaps }, (_, i) => {
+    const gap = Math.floor(i / 2);
+    return i % 2 === 0
+      ? Math.max(0, ((arrivalsMs[gap + 1] ?? 0) - (arrivalsMs[gap] ?? 0)) / 1000)
+      : 0.5 ** ((gaps - 1 - gap) / HALVED_EVERY_GAPS);
+  });
+});
 
 /**
  * Calls, each counting half as much for every H seconds that it lies back. It does what the clock of greedy-dual
