@@ -1,5 +1,6 @@
 import type { DeviceId } from '#domain/ids.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
+import type { BytesByDevice } from './charges.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
 import { evictionSetOf } from './eviction.js';
 import type { Shape } from './ladder.js';
@@ -160,20 +161,21 @@ interface WhenFree extends Displaced {
 
 /** When enough busy residents are expected to be idle, and whom that would displace; undefined when it is not known. */
 function whenFree(snapshot: Snapshot, deficits: ReadonlyMap<DeviceId, number>): WhenFree | undefined {
-  const left = new Map(deficits);
+  const devices = [...deficits.keys()];
+  const left = [...deficits.values()];
   let count = 0;
   let lossSeconds = 0;
-  const helps = (frees: ReadonlyMap<DeviceId, number>): boolean => {
+  const helps = (frees: BytesByDevice): boolean => {
     let some = false;
-    for (const deviceId of deficits.keys()) {
+    devices.forEach((deviceId, i) => {
       const bytes = frees.get(deviceId) ?? 0;
-      if (bytes <= 0) continue;
-      left.set(deviceId, (left.get(deviceId) ?? 0) - bytes);
+      if (bytes <= 0) return;
+      left[i] = (left[i] ?? 0) - bytes;
       some = true;
-    }
+    });
     return some;
   };
-  for (const candidate of snapshot.idle.helping([...deficits.keys()])) {
+  for (const candidate of snapshot.idle.helping(devices)) {
     if (!helps(candidate.frees)) continue;
     count += 1;
     lossSeconds += candidate.lossSeconds;
@@ -183,12 +185,7 @@ function whenFree(snapshot: Snapshot, deficits: ReadonlyMap<DeviceId, number>): 
       count += 1;
       lossSeconds += busy.candidate.lossSeconds;
     }
-    if (everyIsCovered(left)) return { seconds: busy.freeInSeconds, count, lossSeconds };
+    if (left.every((bytes) => bytes <= 0)) return { seconds: busy.freeInSeconds, count, lossSeconds };
   }
   return undefined;
-}
-
-function everyIsCovered(left: ReadonlyMap<DeviceId, number>): boolean {
-  for (const bytes of left.values()) if (bytes > 0) return false;
-  return true;
 }

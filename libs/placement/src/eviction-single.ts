@@ -84,12 +84,14 @@ function byRate(
   list: readonly EvictionCandidate[],
   worth: number,
 ): readonly EvictionCandidate[] {
-  const sorted: EvictionCandidate[] = [];
+  // A copy that is sorted as it is gone through: the places before `count` are in order.
+  const sorted = [...list];
+  let count = 0;
   for (const candidate of list) {
     const bytes = candidate.frees.get(deviceId) ?? 0;
     const net = candidate.lossSeconds - worth * bytes;
     const rate = net / Math.max(1, Math.min(deficitBytes, bytes));
-    let at = sorted.length;
+    let at = count++;
     for (; at > 0; at--) {
       const before = sorted[at - 1];
       if (!before) break;

@@ -47,7 +47,7 @@ export const figureOf = (table: HeaderTable, row: number, column: number): numbe
 let scratch: HeaderTable = new Float64Array(COLUMNS * 17);
 
 /** What tells the layouts of one model at one context apart. */
-type LaidOut = Pick<PricedPlan, 'devices' | 'gpuLayers' | 'cpuMoeLayers' | 'blocksByDevice'>;
+type LaidOut = Pick<PricedPlan, 'gpuLayers' | 'cpuMoeLayers' | 'blocksByDevice'>;
 
 /**
  * A header at one context, KV type and micro-batch: prices every layout of them, weights and cache exactly, work buffers
@@ -67,11 +67,11 @@ export class HeaderPrices {
   }
 
   /** @returns a table that the next call overwrites */
-  all(plan: LaidOut, order: OffloadOrder): HeaderTable {
-    const rows = plan.devices.length + 1;
-    if (scratch.length < COLUMNS * rows) scratch = new Float64Array(COLUMNS * rows);
+  all(plan: LaidOut & { readonly devices: readonly DeviceId[] }, order: OffloadOrder): HeaderTable {
+    const cards = plan.devices.length;
+    if (scratch.length < COLUMNS * (cards + 1)) scratch = new Float64Array(COLUMNS * (cards + 1));
     this.#ram(plan, order);
-    this.#cards(plan, order, 1, rows - 1);
+    this.#cards(plan, cards, order, 1, cards);
     return scratch;
   }
 
@@ -79,10 +79,10 @@ export class HeaderPrices {
    * One row alone: the search over layouts looks at one device at a time.
    * @returns a table of which that row is filled, and which the next call overwrites
    */
-  row(plan: LaidOut, order: OffloadOrder, row: number): HeaderTable {
+  row(layout: LaidOut, cards: number, order: OffloadOrder, row: number): HeaderTable {
     if (scratch.length < COLUMNS * (row + 1)) scratch = new Float64Array(COLUMNS * (row + 1));
-    if (row === 0) this.#ram(plan, order);
-    else this.#cards(plan, order, row, row);
+    if (row === 0) this.#ram(layout, order);
+    else this.#cards(layout, cards, order, row, row);
     return scratch;
   }
 
@@ -103,19 +103,18 @@ export class HeaderPrices {
   }
 
   /** The rows of some cards, one after another. */
-  #cards(plan: LaidOut, order: OffloadOrder, firstRow: number, lastRow: number): void {
+  #cards(plan: LaidOut, cards: number, order: OffloadOrder, firstRow: number, lastRow: number): void {
     const { blocks, tokenEmbeddingBytes, outputBytes, tiedOutput, otherBytes } = this.#geometry;
     const { always, experts } = this.#weights;
     const { kv, state } = this.#cache;
     const { firstBlock, outputOnCard } = offloadOf(blocks.length, plan.gpuLayers, order);
     const kept = Math.min(blocks.length, plan.cpuMoeLayers);
-    const cards = plan.devices.length;
     let from = firstBlock;
     for (let row = 1; row <= lastRow; row++) {
       const last = row === cards;
       const to = last
         ? blocks.length
-        : Math.min(blocks.length, from + blocksOn(plan, row - 1, blocks.length - firstBlock));
+        : Math.min(blocks.length, from + blocksOn(plan, cards, row - 1, blocks.length - firstBlock));
       if (row >= firstRow) {
         const output =
           last && outputOnCard ? (tiedOutput ? tokenEmbeddingBytes : outputBytes) + otherBytes : 0;
@@ -175,8 +174,7 @@ export function headerBytes(
 }
 
 /** The first blocks on the first card, as an engine splits by layer; as even as can be unless the plan says. */
-function blocksOn(plan: LaidOut, index: number, offloaded: number): number {
-  const parts = plan.devices.length;
+function blocksOn(plan: LaidOut, parts: number, index: number, offloaded: number): number {
   return (
     plan.blocksByDevice?.[index] ??
     Math.floor(((index + 1) * offloaded) / parts) - Math.floor((index * offloaded) / parts)

@@ -114,7 +114,9 @@ export class LayoutSearch {
     const { devices } = this.#shape;
     if (isSplit(this.#shape))
       return splitWithin(this.#snapshot, this.#shape, layout, this.#pricing, devices.map(room));
-    return devices.every((d) => this.#pricing.price(layout, d) <= room(d)) ? layout : undefined;
+    for (const deviceId of devices)
+      if (this.#pricing.price(layout, deviceId) > room(deviceId)) return undefined;
+    return layout;
   }
 
   #splitToFit(layout: Layout): Layout {

@@ -1,6 +1,6 @@
 import type { Geometry } from '#domain/geometry.js';
 import { type DeviceId, RAM } from '#domain/ids.js';
-import type { NeedTerm, PlacementClass } from '#domain/placement-terms.js';
+import type { NeedTerm } from '#domain/placement-terms.js';
 import { Amounts } from './amounts.js';
 import {
   COMPUTE,
@@ -15,7 +15,6 @@ import {
 import type { Measured } from './measured.js';
 import { memo } from './memo.js';
 import type { Need, NeedQuestion } from './need-question.js';
-import type { ProcessFigures } from './process-figures.js';
 import {
   allOf,
   attachedOn,
@@ -106,15 +105,20 @@ export class HeaderFigures implements Need {
   }
 
   #sums(exact: boolean): Amounts {
-    const question = this.#question;
-    const { devices } = question.plan;
-    const table = this.#prices.all(question.plan, question.order);
-    const ram = priceOfRow(table, 0, exact, question);
-    if (devices.length === 1)
-      return new Amounts(ramFirst(devices), [ram, priceOfRow(table, 1, exact, question)]);
-    const bytes = [ram];
-    for (let row = 1; row <= devices.length; row++) bytes.push(priceOfRow(table, row, exact, question));
-    return new Amounts(ramFirst(devices), bytes);
+    const { plan, process, order, attachments } = this.#question;
+    const table = this.#prices.all(plan, order);
+    const places = ramFirst(plan.devices);
+    const attachedAt = placeOfAttachments(plan, plan.devices);
+    const bytes = places.map((deviceId, row) =>
+      priceOfRow(
+        table,
+        row,
+        exact,
+        process.of(deviceId, plan.engineBuild)?.bytes,
+        deviceId === attachedAt ? attachedOn(attachments) : 0,
+      ),
+    );
+    return new Amounts(places, bytes);
   }
 }
 
@@ -130,23 +134,19 @@ const exactOfRow = (table: HeaderTable, row: number, process: number): number =>
 const sumOfRow = (table: HeaderTable, row: number, process: number): number =>
   exactOfRow(table, row, process) + whole(figureOf(table, row, COMPUTE));
 
-/** What one device is charged by the header: without estimates where an engine can still be asked. */
+/**
+ * What one device is charged by the header: without estimates where an engine can still be asked.
+ * @param processBytes of the engine itself: measured or unknown, never an estimate
+ */
 export function priceOfRow(
   table: HeaderTable,
   row: number,
   exact: boolean,
-  question: {
-    readonly plan: Pick<PlacementClass, 'devices' | 'gpuLayers' | 'engineBuild'>;
-    readonly process: ProcessFigures;
-    readonly attachments?: NeedQuestion['attachments'] | undefined;
-  },
+  processBytes: number | undefined,
+  attachedBytes: number,
 ): number {
-  const { plan, process } = question;
-  const deviceId = plan.devices[row - 1] ?? RAM;
-  // What a process takes is measured or unknown: never an estimate.
-  const ofProcess = whole(process.of(deviceId, plan.engineBuild)?.bytes);
-  const attached = deviceId === placeOfAttachments(question) ? attachedOn(question) : 0;
-  return (exact ? exactOfRow(table, row, ofProcess) : sumOfRow(table, row, ofProcess)) + attached;
+  const process = whole(processBytes);
+  return (exact ? exactOfRow(table, row, process) : sumOfRow(table, row, process)) + attachedBytes;
 }
 
 /** Measured of another class, and moved by what the header says the two plans differ by. */

@@ -219,17 +219,12 @@ export function headerParts(geometry: Geometry, question: NeedQuestion): readonl
 }
 
 /** They lie on the first card of the plan, where its layers are; without a card in RAM. */
-export const placeOfAttachments = ({
-  plan,
-}: {
-  readonly plan: Pick<PlacementClass, 'devices' | 'gpuLayers'>;
-}): DeviceId => (plan.gpuLayers === 0 ? undefined : plan.devices[0]) ?? RAM;
+export const placeOfAttachments = (
+  { gpuLayers }: { readonly gpuLayers: number },
+  devices: readonly DeviceId[],
+): DeviceId => (gpuLayers === 0 ? undefined : devices[0]) ?? RAM;
 
-export function attachedOn({
-  attachments,
-}: {
-  readonly attachments?: NeedQuestion['attachments'] | undefined;
-}): number {
+export function attachedOn(attachments: NeedQuestion['attachments']): number {
   let bytes = 0;
   if (attachments) for (const attachment of attachments) bytes += whole(attachmentBytes(attachment));
   return bytes;
@@ -238,7 +233,7 @@ export function attachedOn({
 function withAttachments(parts: readonly Part[], question: NeedQuestion): readonly Part[] {
   const { attachments = [] } = question;
   if (attachments.length === 0) return parts;
-  const at = placeOfAttachments(question);
+  const at = placeOfAttachments(question.plan, question.plan.devices);
   const attached = attachments.map((a) => ({ name: a.role, bytes: attachmentBytes(a) }));
   return parts.map((part) => (part.deviceId === at ? { ...part, attached } : part));
 }

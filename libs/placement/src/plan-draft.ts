@@ -18,6 +18,7 @@ import { type HeaderPrices, headerPrices } from './header.js';
 import { hasFactsOf } from './measured.js';
 import { type Need, needOf } from './need.js';
 import { priceOfRow } from './need-figures.js';
+import { attachedOn, placeOfAttachments } from './need-parts.js';
 import type { Plan } from './plan.js';
 import { SharedAmounts, sharingRam } from './shared-memory.js';
 import type { Snapshot } from './snapshot.js';
@@ -70,14 +71,17 @@ export class Draft {
     const { input, process } = this.#snapshot;
     this.#prices ??= headerPrices(geometry, this.#class(layout));
     const row = devices.indexOf(deviceId) + 1;
-    const { gpuLayers, cpuMoeLayers, blocksByDevice } = layout;
-    const table = this.#prices.row({ devices, gpuLayers, cpuMoeLayers, blocksByDevice }, this.#order, row);
+    const table = this.#prices.row(layout, devices.length, this.#order, row);
     const asksEngine = input.unprojectable !== NOTHING_PROJECTS;
-    return priceOfRow(table, row, asksEngine, {
-      plan: { devices, gpuLayers, engineBuild: this.#build },
-      process,
-      attachments: this.#attachments,
-    });
+    const ofProcess = process.of(deviceId, this.#build)?.bytes;
+    const holdsAttachments = deviceId === placeOfAttachments(layout, devices);
+    return priceOfRow(
+      table,
+      row,
+      asksEngine,
+      ofProcess,
+      holdsAttachments ? attachedOn(this.#attachments) : 0,
+    );
   }
 
   /** Whether its price may come from a measurement, a projection or an engine's silence, and not from the header alone. */
