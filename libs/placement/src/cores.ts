@@ -1,18 +1,14 @@
-import type { Geometry } from '#domain/geometry.js';
 import type { ResidentId } from '#domain/ids.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
 import type { ResidentActivity } from './contract.js';
 import type { EffectiveSettings } from './settings.js';
 import { memo } from './memo.js';
-import { bytesPerToken } from './weights.js';
 
 /** Measured bytes per second at 1, 2, 3 … cores. */
 export type BandwidthCurve = readonly number[];
 
 /** Below this gain per core one more core is not worth having. */
 const WORTHWHILE_GAIN = 0.03;
-
-const NOBODY: ReadonlySet<number> = new Set();
 
 export interface Cores {
   /** Physical cores that engines may use: one is kept for the system on machines with 3 or more. */
@@ -33,12 +29,6 @@ const inBytes = memo((byCoresGBps: readonly number[]): BandwidthCurve =>
   byCoresGBps.map((rate) => rate * 1e9),
 );
 
-/** Processors on which other programs work for over half of the time, as the log says. */
-export const busyCpusOf = ({ busyCpus }: Pick<WorkerState, 'busyCpus'>): ReadonlySet<number> =>
-  busyCpus && busyCpus.length > 0 ? asSet(busyCpus) : NOBODY;
-
-const asSet = memo((cpus: readonly number[]): ReadonlySet<number> => new Set(cpus));
-
 type Uses = ReadonlyMap<ResidentId, Pick<ResidentActivity, 'callsInFlight'>>;
 
 /** Whose claim binds now, among those with weights in RAM: a resident on a card draws on the common pool. */
@@ -51,16 +41,8 @@ export function claimsCores(resident: Resident, activity: Uses): boolean {
 export const boundTo = (resident: Resident): readonly number[] | undefined =>
   resident.cores ?? resident.contract.cores;
 
-/**
- * @param busyCpus on which other programs work for over half of the time
- * @param without a resident whose own claim does not count
- */
-export function coresOf(
-  worker: WorkerState,
-  activity: Uses,
-  busyCpus: ReadonlySet<number> = NOBODY,
-  without?: ResidentId,
-): Cores {
+/** @param without a resident whose own claim does not count */
+export function coresOf(worker: WorkerState, activity: Uses, without?: ResidentId): Cores {
   const physical = Math.max(1, worker.physicalCores);
   const kept = physical >= 3 ? physical - 1 : physical;
   const usable = Math.max(
@@ -85,25 +67,36 @@ export function coresOf(
   }
   if (cpus.length === 0) return { usable, free: Math.max(0, usable - uncounted) };
   const unclaimed = cpus.filter((cpu) => !taken.has(cpu));
-  const quiet = busyCpus.size === 0 ? unclaimed : unclaimed.filter((cpu) => !isBusy(worker, cpu, busyCpus));
+  const busy = busyCoresOf(worker);
+  const quiet = unclaimed.filter((cpu) => !busy.has(cpu));
   // On a machine that is busy all over, a core that is shared is better than none.
   const left = quiet.length === 0 ? unclaimed.slice(0, 1) : quiet;
   const free = left.slice(0, Math.max(0, left.length - uncounted));
   return { usable, free: free.length, cpus: { usable: cpus, free } };
 }
 
-/** Whether other programs work on a core: on any of its processors. */
-function isBusy({ cpuTopology = [] }: WorkerState, cpu: number, busyCpus: ReadonlySet<number>): boolean {
-  const core = cpuTopology.find((t) => t.cpu === cpu)?.core;
-  return cpuTopology.some((t) => t.core === core && busyCpus.has(t.cpu));
+/** Cores, by their first processor, on any processor of which other programs work for over half of the time. */
+function busyCoresOf({ busyCpus = [], cpuTopology = [] }: WorkerState): ReadonlySet<number> {
+  if (busyCpus.length === 0) return NONE;
+  const firstOf = firstByCpu(cpuTopology);
+  return new Set(busyCpus.map((cpu) => firstOf.get(cpu) ?? cpu));
 }
 
-/** The first processor of every physical core, the last core first: a hyperthread sibling is no extra core. */
-const onePerCore = memo((topology: NonNullable<WorkerState['cpuTopology']>): readonly number[] => {
-  const first = new Map<number, number>();
-  for (const { cpu, core } of topology) first.set(core, Math.min(cpu, first.get(core) ?? cpu));
-  return [...first.values()].sort((a, b) => b - a);
+const NONE: ReadonlySet<number> = new Set();
+
+type Topology = NonNullable<WorkerState['cpuTopology']>;
+
+/** The first processor of the core of each. */
+const firstByCpu = memo((topology: Topology): ReadonlyMap<number, number> => {
+  const firstOfCore = new Map<number, number>();
+  for (const { cpu, core } of topology) firstOfCore.set(core, Math.min(cpu, firstOfCore.get(core) ?? cpu));
+  return new Map(topology.map(({ cpu, core }) => [cpu, firstOfCore.get(core) ?? cpu]));
 });
+
+/** The first processor of every physical core, the last core first: a hyperthread sibling is no extra core. */
+const onePerCore = memo((topology: Topology): readonly number[] =>
+  [...new Set(firstByCpu(topology).values())].sort((a, b) => b - a),
+);
 
 /** So many of the free ones, then of the others; in rising order. */
 export function pickCpus({ usable, free }: NonNullable<Cores['cpus']>, count: number): readonly number[] {
@@ -173,7 +166,3 @@ function floorCores(settings: Pick<EffectiveSettings, 'cpuFloorCores'>, curve?: 
   const enough = curve.findIndex((rate) => rate >= half);
   return enough < 0 ? 1 : enough + 1;
 }
-
-/** Tokens per second of a measured curve: bandwidth at n cores ÷ bytes read per token. */
-export const ramTokensPerSecond = (curve: BandwidthCurve, cores: number, geometry: Geometry): number =>
-  (curve[Math.min(cores, curve.length) - 1] ?? 0) / bytesPerToken(geometry);

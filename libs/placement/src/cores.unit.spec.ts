@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { MIB } from '#domain/units.js';
-import { claimCores, coresOf, ramTokensPerSecond, worthwhileCores } from './cores.js';
-import { secondsPerToken } from './speed.js';
+import { claimCores, coresOf, worthwhileCores } from './cores.js';
+import { ramBytesPerSecond, secondsPerToken } from './speed.js';
 import {
   attention,
   contract,
@@ -14,6 +14,7 @@ import {
   worker,
 } from './testing/factories.js';
 import { decide } from './decide.js';
+import { bytesPerToken } from './weights.js';
 
 describe('cores', () => {
   const none = {};
@@ -110,7 +111,7 @@ describe('cores by number', () => {
   });
 
   it('on which other programs work for over half of the time are not had', () => {
-    expect(coresOf(state(), new Map(), new Set([6, 7])).cpus?.free).toEqual([5, 4, 3, 2, 1]);
+    expect(coresOf({ ...state(), busyCpus: [6, 7] }, new Map()).cpus?.free).toEqual([5, 4, 3, 2, 1]);
   });
 
   it('on which others work are told by the log, and one is had although all are busy', () => {
@@ -177,8 +178,10 @@ describe('tokens per second in RAM', () => {
       blocks: [{ alwaysBytes: 96 * MIB, expertBytes: 800 * MIB, cache: attention() }],
     });
     // 96 + 4 of output + a quarter of 800.
-    expect(ramTokensPerSecond([1000 * MIB, 3000 * MIB], 2, moe)).toBe(10);
-    expect(ramTokensPerSecond([1000 * MIB, 3000 * MIB], 9, moe)).toBe(10);
+    const byCoresGBps = [1000 * MIB, 3000 * MIB].map((bytes) => bytes / 1e9);
+    const measured = { memoryBandwidth: { allGBps: 99, oneCoreGBps: 99, byCoresGBps } };
+    const perSecond = (cores: number) => (ramBytesPerSecond(measured, cores) ?? 0) / bytesPerToken(moe);
+    expect([1, 2, 9].map(perSecond)).toEqual([10 / 3, 10, 10].map((n) => expect.closeTo(n, 9)));
   });
   it('before any measurement follow from bytes ÷ (0.68 · memory rate) + 5 ms', () => {
     expect(secondsPerToken(6.8e9, 10e9)).toBeCloseTo(1.005, 12);

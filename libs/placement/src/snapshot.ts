@@ -5,7 +5,7 @@ import { approvedArtifacts } from './ask.js';
 import { type BytesByDevice, type Charge, chargesOf, residentsOfModel } from './charges.js';
 import { callTokens, p99TokensHeld } from './context.js';
 import type { PlacementInput } from './contract.js';
-import { busyCpusOf, type CoreClaim, type Cores, coresOf } from './cores.js';
+import { type CoreClaim, type Cores, coresOf } from './cores.js';
 import { EvictionField } from './eviction.js';
 import { type Rates, ratesOf } from './predict.js';
 import { type ProcessFigures, processFiguresOf } from './process-figures.js';
@@ -74,7 +74,7 @@ export function snapshotOf(input: PlacementInput): Snapshot {
     idle,
     withBusy: busy.length === 0 ? idle : new EvictionField([...candidates, ...busy]),
     blocking,
-    cores: coresOf(worker, input.activity, busyCpusOf(worker)),
+    cores: coresOf(worker, input.activity),
     process: processFiguresOf(input.otherHistories, input.history),
     rates: ratesOf(calls),
     callTokens: callTokens(input.ticket),

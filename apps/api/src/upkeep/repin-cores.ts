@@ -29,7 +29,6 @@ export class RepinCores implements Chore {
     const [first] = repins({
       worker,
       activity: new Map(inUse),
-      busyCpus: new Set(worker.busyCpus),
       isPinned: ({ modelKey }) => Array.isArray(terms.settingsOf(worker.workerId, modelKey).cpuCores),
     });
     // One at a time: the next is looked for in what this one leaves.

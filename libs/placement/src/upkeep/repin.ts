@@ -6,8 +6,6 @@ export interface RepinQuestion {
   readonly worker: WorkerState;
   /** Calls under way, by resident. */
   readonly activity: ReadonlyMap<ResidentId, { readonly callsInFlight: number }>;
-  /** On which other programs work for over half of the time. */
-  readonly busyCpus: ReadonlySet<number>;
   /** Whose cores are pinned by a list: they stay, whoever else is on them. */
   readonly isPinned: (resident: Resident) => boolean;
 }
@@ -53,12 +51,12 @@ export function repins(question: RepinQuestion): readonly Repin[] {
 
 /** As many as it has, of those that nobody else loads or serves on; undefined when there are not as many. */
 function freeFor(
-  { worker, activity, busyCpus }: RepinQuestion,
+  { worker, activity }: RepinQuestion,
   { residentId }: Resident,
   bound: readonly number[],
   taken: ReadonlySet<number>,
 ): readonly number[] | undefined {
-  const { cpus } = coresOf(worker, activity, busyCpus, residentId);
+  const { cpus } = coresOf(worker, activity, residentId);
   const free = cpus?.free.filter((cpu) => !taken.has(cpu)) ?? [];
   return cpus && free.length >= bound.length
     ? pickCpus({ usable: cpus.usable, free }, bound.length)

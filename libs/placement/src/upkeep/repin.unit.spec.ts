@@ -11,7 +11,6 @@ const moved = (list: readonly Resident[], serving: readonly Resident[], over: Pa
   repins({
     worker: worker({ physicalCores: 8, cpuTopology, residents: residents(...list) }),
     activity: new Map(serving.map(({ residentId }) => [residentId, { callsInFlight: 1 }])),
-    busyCpus: new Set(),
     isPinned: () => false,
     ...over,
   }).map(({ residentId, from, to }) => [residentId, from, to]);
