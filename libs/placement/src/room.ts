@@ -2,7 +2,7 @@ import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
 import { sameList } from '#domain/placement-terms.js';
 import { formatBytes } from '#domain/units.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
-import { type BytesByDevice, type Charge, chargesOf, compareText, termsByDevice } from './charges.js';
+import { type BytesByDevice, type Charge, chargesOf, compareText } from './charges.js';
 import { lastOfWorker } from './memo.js';
 import { sharingRam } from './shared-memory.js';
 
@@ -20,7 +20,7 @@ export interface Room {
   readonly foreignBytes?: number;
   /** max(0, X − (D − M)): foreign use that eats into the limit. */
   readonly encroachmentBytes: number;
-  /** Budgets of plans that are not ready yet, and what caches that grow may still take of theirs. */
+  /** Budgets of plans that are not ready yet. An engine of ours holds all of its cache once it is loaded: then nothing is kept for it. */
   readonly reservedBytes: number;
   /** Left out when it is unknown: nothing new is admitted then. */
   readonly roomBytes?: number;
@@ -172,19 +172,12 @@ interface Used {
   readonly unknown: boolean;
 }
 
-/**
- * An engine says so whose cache grows with each call: what a resident of it may still take is kept for it. Others hold
- * all of their cache once they are loaded.
- */
-export const GROWING_CACHE = 'growing-cache';
-
 /** Sums of one walk: what is ready and what is reserved, by the place of a device. */
 let sums = new Float64Array(64);
 
 /** What residents and plans take on each device, in one walk over them. */
 const usedByDevice = lastOfWorker(itself, (worker): ReadonlyMap<DeviceId, Used> => {
   const charges = chargesOf(worker);
-  const growing = worker.engines.flatMap((e) => (e.capabilities.includes(GROWING_CACHE) ? [e.kind] : []));
   const places = new Map<DeviceId, number>();
   const unknown = new Set<number>();
   const placeOf = (deviceId: DeviceId): number => {
@@ -211,11 +204,6 @@ const usedByDevice = lastOfWorker(itself, (worker): ReadonlyMap<DeviceId, Used> 
     if (!charge) continue;
     for (const deviceId of charge.unknownOn) unknown.add(placeOf(deviceId));
     charge.bytes.forEach(add);
-    if (resident.phase !== 'ready' || !growing.includes(resident.contract.engine.kind)) continue;
-    for (const [deviceId, budget] of termsByDevice(resident.need)) {
-      const at = 2 * placeOf(deviceId) + 1;
-      sums[at] = (sums[at] ?? 0) + Math.max(0, budget - (charge.bytes.get(deviceId) ?? 0));
-    }
   }
   const used = new Map<DeviceId, Used>();
   for (const [deviceId, place] of places)

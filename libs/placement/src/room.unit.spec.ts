@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { deviceId, RAM } from '#domain/ids.js';
 import { MIB } from '#domain/units.js';
 import { chargeOf } from './charges.js';
-import { encroachment, GROWING_CACHE, limitAboveParent, roomBytes, roomOf } from './room.js';
+import { encroachment, limitAboveParent, roomBytes, roomOf } from './room.js';
 import { contract, ramBytes, resident, residents, worker } from './testing/factories.js';
 
 describe('room', () => {
@@ -90,23 +90,10 @@ describe('a resident that serves', () => {
     contextTokens: 8192,
     slots: 1,
   };
-  const roomBeside = (capabilities: readonly string[]) =>
-    roomOf(
-      worker({
-        ramMax: 200,
-        engines: [{ kind: 'built-in', version: '1', build: 'b1', capabilities }],
-        residents: residents(resident('a', { need, measured })),
-      }),
-      RAM,
-    );
 
   it('reserves nothing when its engine holds all of its cache from the start', () => {
-    expect(roomBeside(['chat'])).toMatchObject({ residentsBytes: 60, reservedBytes: 0, roomBytes: 140 });
-  });
-
-  it('keeps what its cache may still take of its budget when it grows with each call', () => {
-    const room = roomBeside(['chat', GROWING_CACHE]);
-    expect(room).toMatchObject({ residentsBytes: 60, reservedBytes: 30, roomBytes: 110 });
+    const state = worker({ ramMax: 200, residents: residents(resident('a', { need, measured })) });
+    expect(roomOf(state, RAM)).toMatchObject({ residentsBytes: 60, reservedBytes: 0, roomBytes: 140 });
   });
 });
 

@@ -17,7 +17,7 @@ export interface EngineOnWorker {
   readonly kind: EngineKind;
   readonly version: string;
   readonly build: string;
-  /** `chat`, `embedding`, `rerank`, `gpu`, `moe-split`, `tools`, `slots`, `vision`; `growing-cache` when its cache grows with each call. */
+  /** `chat`, `embedding`, `rerank`, `gpu`, `moe-split`, `tools`, `slots`, `vision`. */
   readonly capabilities: readonly string[];
 }
 
