@@ -55,13 +55,12 @@ describe('the documentation', () => {
     expect(rows.length).toBeGreaterThan(20);
     for (const row of rows) {
       const shown = row.split(' | ').at(-1) ?? '';
-      const files = [...shown.matchAll(/\]\(\.\.\/\.\.\/([^)]+)\): ([^[|]+)/g)];
-      expect([row, files.length > 0]).toEqual([row, true]);
-      for (const [, file = '', tests = ''] of files) {
-        const source = read(file);
-        for (const [, name = ''] of tests.matchAll(/\*([^*]+)\*/g))
-          expect([name, source.includes(name)]).toEqual([name, true]);
-      }
+      const named = [...shown.matchAll(/\]\(\.\.\/\.\.\/([^)]+)\): ([^[|]+)/g)].flatMap(
+        ([, file = '', tests = '']) =>
+          [...tests.matchAll(/\*([^*]+)\*/g)].map(([, name = '']) => ({ name, source: read(file) })),
+      );
+      expect([row, named.length > 0]).toEqual([row, true]);
+      for (const { name, source } of named) expect([name, source.includes(name)]).toEqual([name, true]);
     }
   });
 

@@ -7,21 +7,25 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const page = readFileSync(join(root, 'docs/reference/placement-rules.md'), 'utf8');
 
 interface Row {
+  readonly section: string;
   readonly rule: string;
   readonly tests: readonly { readonly file: string; readonly title: string }[];
 }
 
-const rows: readonly Row[] = page
-  .split('\n')
-  .filter((line) => line.startsWith('| ') && !line.startsWith('| ---') && !line.startsWith('| rule '))
-  .map((line) => {
+const isRow = (line: string): boolean =>
+  line.startsWith('| ') && !line.startsWith('| ---') && !line.startsWith('| rule ');
+
+const rows: readonly Row[] = page.split(/^## /m).flatMap((part) => {
+  const lines = part.split('\n');
+  return lines.filter(isRow).map((line) => {
     const [rule = '', shown = ''] = line.slice(2, -2).split(' | ');
     const tests = shown.split('<br>').map((one) => {
       const [, file = '', title = ''] = /^`([^`]+)`: (.+)$/.exec(one.trim()) ?? [];
       return { file, title };
     });
-    return { rule: rule.trim(), tests };
+    return { section: lines[0] ?? '', rule: rule.trim(), tests };
   });
+});
 
 const sources = new Map<string, string | undefined>();
 function sourceOf(file: string): string | undefined {
@@ -62,5 +66,7 @@ describe('the page of rules', () => {
       'Whatever the state',
     ]);
     expect(rows.length).toBeGreaterThan(130);
+    const names = rows.map(({ section, rule }) => `${section}: ${rule}`);
+    expect(names.filter((name, at) => names.indexOf(name) < at)).toEqual([]);
   });
 });

@@ -2,7 +2,21 @@ import { describe, expect, it } from 'vitest';
 import { deviceId, modelKey, RAM, residentId } from '#domain/ids.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
 import { evictionSet } from './eviction.js';
-import { agedCalls, expectedLoss, loadSeconds, soonness, soonnessByGaps, soonnessByRate } from './loss.js';
+import {
+  agedCalls,
+  expectedLoss,
+  HALVED_EVERY_GAPS,
+  loadSeconds,
+  NEVER_CALLED_IDLE_SECONDS,
+  RATE_HALVED_EVERY_SECONDS,
+  RATE_PRIOR_SECONDS,
+  SOON_SECONDS,
+  soonness,
+  soonnessByGaps,
+  soonnessByRate,
+  UNKNOWN_REMAINDER,
+  UNKNOWN_SECONDS,
+} from './loss.js';
 import { calls, contract, measuredHistory, NOW_MS, ramBytes } from './testing/factories.js';
 import { placementClassOf } from '#domain/placement-terms.js';
 
@@ -152,17 +166,19 @@ describe('the expected loss', () => {
       firstArrivalMs: NOW_MS - (idleSeconds + gapSeconds * (n - 1)) * 1000,
     });
 
+  const ofUnknownGap = (idleSeconds: number): number =>
+    SOON_SECONDS / (SOON_SECONDS + UNKNOWN_REMAINDER * (idleSeconds + UNKNOWN_SECONDS));
+
   it('of a model without gaps longer than its idleness counts one unknown gap alone', () => {
-    expect(soonnessByGaps(undefined, NOW_MS)).toBeCloseTo(240 / (240 + 2 * (600 + 60)), 12);
-    expect(soonnessByGaps(every(100, 1, 40), NOW_MS)).toBeCloseTo(240 / (240 + 2 * (40 + 60)), 12);
-    expect(soonnessByGaps(every(100, 10, 400), NOW_MS)).toBeCloseTo(240 / (240 + 2 * (400 + 60)), 12);
+    expect(soonnessByGaps(undefined, NOW_MS)).toBeCloseTo(ofUnknownGap(NEVER_CALLED_IDLE_SECONDS), 12);
+    expect(soonnessByGaps(every(100, 1, 40), NOW_MS)).toBeCloseTo(ofUnknownGap(40), 12);
+    expect(soonnessByGaps(every(100, 10, 400), NOW_MS)).toBeCloseTo(ofUnknownGap(400), 12);
   });
   it('weighs what is left of each longer gap, half as much every 16 gaps back', () => {
-    const unknown = 240 / (240 + 2 * (40 + 60));
-    const weights = [...Array(9).keys()].map((back) => 0.5 ** (back / 16));
+    const weights = [...Array(9).keys()].map((back) => 0.5 ** (back / HALVED_EVERY_GAPS));
     const sum = weights.reduce((a, b) => a + b, 0);
     expect(soonnessByGaps(every(100, 10, 40), NOW_MS)).toBeCloseTo(
-      (unknown + sum * Math.exp(-60 / 240)) / (1 + sum),
+      (ofUnknownGap(40) + sum * Math.exp(-60 / SOON_SECONDS)) / (1 + sum),
       12,
     );
   });
@@ -174,10 +190,11 @@ describe('the expected loss', () => {
   });
   it('counts calls half as much every hour back, by the time seen of them and 2,400 s', () => {
     const counted = 1 + 0.5 + 0.25;
-    const exposure = (3600 / Math.LN2) * (1 - 0.25);
-    const expected = (240 * counted) / (exposure + 2400);
-    expect(soonnessByRate(every(3600, 3, 0), NOW_MS)).toBeCloseTo(expected / (1 + expected), 12);
-    expect(soonnessByRate(every(3600, 3, 3600), NOW_MS)).toBeLessThan(expected / (1 + expected));
+    const hour = RATE_HALVED_EVERY_SECONDS;
+    const exposure = (hour / Math.LN2) * (1 - 0.25);
+    const expected = (SOON_SECONDS * counted) / (exposure + RATE_PRIOR_SECONDS);
+    expect(soonnessByRate(every(hour, 3, 0), NOW_MS)).toBeCloseTo(expected / (1 + expected), 12);
+    expect(soonnessByRate(every(hour, 3, hour), NOW_MS)).toBeLessThan(expected / (1 + expected));
     expect(soonnessByRate(undefined, NOW_MS)).toBe(1);
   });
   it('takes the arrivals that are kept for all that came since the first of them', () => {

@@ -9,16 +9,16 @@ export const HORIZON_SECONDS = 600;
 /** τ: a reload that is needed so much later weighs 1/e of one that is needed at once. */
 export const SOON_SECONDS = 240;
 /** A gap counts half as much as one that came so many gaps after it. */
-const HALVED_EVERY_GAPS = 16;
+export const HALVED_EVERY_GAPS = 16;
 /** A gap of unknown length stands beside the known ones: what is left of it is this many times what has passed. */
-const UNKNOWN_REMAINDER = 2;
-const UNKNOWN_SECONDS = 60;
+export const UNKNOWN_REMAINDER = 2;
+export const UNKNOWN_SECONDS = 60;
 /** A call counts half as much for every so many seconds that it lies back. */
-const RATE_HALVED_EVERY_SECONDS = 3600;
+export const RATE_HALVED_EVERY_SECONDS = 3600;
 /** Time without calls that is added to what was seen of a model: one call alone makes no high rate. */
-const RATE_PRIOR_SECONDS = 2400;
+export const RATE_PRIOR_SECONDS = 2400;
 /** How long a model that was never called is taken to have been idle. */
-const NEVER_CALLED_IDLE_SECONDS = 600;
+export const NEVER_CALLED_IDLE_SECONDS = 600;
 
 /** What a load takes when none was ever measured: starting, then reading from a disk. */
 const START_SECONDS = 2;

@@ -27,10 +27,22 @@ describe('the verdicts of a pair', () => {
 
   it('say never, with both figures, of what is larger than the machine', () => {
     const worker = factories.worker({ ramBytes: GIB / 64 });
-    for (const verdict of verdictsOf(factories.input('a', { worker }))) {
-      expect(['never', 'unknown']).toContain(verdict.fits);
-      expect(verdict.reason).not.toBe('');
+    for (const { fits, rung, reason } of verdictsOf(factories.input('a', { worker }))) {
+      expect(fits).toBe('never');
+      expect(reason).toMatch(rung === 'ram-only' ? /^needs .+ MiB of RAM, and its size is 16\.0 MiB$/ : /./);
     }
+  });
+
+  it('say unknown, and why, where a reading is missing', () => {
+    const unread = factories.worker({ foreign: new Map() });
+    expect(shortVerdict(factories.input('a', { worker: unread }))).toMatchObject({
+      fits: 'unknown',
+      rung: 'ram-only',
+      reason: 'the room of RAM is unknown: no reading yet of what other programs use of RAM',
+    });
+    expect(
+      verdictsOf(factories.input('a', { worker: unread })).find(({ rung }) => rung === 'ram-only'),
+    ).toMatchObject({ fits: 'unknown', room: [{ deviceId: 'ram' }] });
   });
 
   it('say of a folder that no engine opens what it would take, by its headers', () => {
@@ -48,7 +60,7 @@ describe('the verdicts of a pair', () => {
     expect(shortVerdict(factories.input('a'))).toMatchObject({ fits: 'now', rung: 'ram-only' });
     const worker = factories.worker({ ramBytes: GIB / 64 });
     const small = shortVerdict(factories.input('a', { worker }));
-    expect(['never', 'unknown']).toContain(small.fits);
+    expect(small).toMatchObject({ fits: 'never', rung: 'gpu-only' });
     expect(small.reason).not.toBe('');
     expect(betterVerdict(small, shortVerdict(factories.input('a'))).fits).toBe('now');
   });
