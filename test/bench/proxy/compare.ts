@@ -5,7 +5,7 @@ import { Caller, drive, requestOf, type Target } from './load.js';
 /** Short, so that what disturbs the machine disturbs all alike. */
 const ROUND_MS = 250;
 /** Not counted: until then it is the compiler that is measured. */
-const WARM_CALLS = 20_000;
+const WARM_CALLS = 40_000;
 const WARM_WITHIN_MS = 15_000;
 
 export interface Measured {

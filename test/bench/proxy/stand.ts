@@ -18,6 +18,7 @@ export interface BenchStand {
   readonly floor: Target;
   readonly berth: Target & { readonly pid: number };
   readonly nodePid: number;
+  readonly enginePid: number;
   /** When the load of a cold model was done, by its name; ms since 1970. */
   readonly readyAtMs: ReadonlyMap<string, number>;
   stop(): Promise<void>;
@@ -70,6 +71,7 @@ export async function startBenchStand(self: string, apiExecArgv: readonly string
     floor: { name: 'floor', port: floor.message as number, pid: floor.pid },
     berth,
     nodePid: node.pid,
+    enginePid: engine.pid,
     readyAtMs,
     stop: async () => {
       // In the order of a real stop: the api's last events need the log.
