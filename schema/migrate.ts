@@ -50,6 +50,9 @@ export function readMigrations(folder = migrationsFolder()): readonly Migration[
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
+/** What is locked while a schema is migrated; who moves schemas about takes it, too. */
+export const migrationLock = (schema: string): string => `berth migrate ${schema}`;
+
 /**
  * Brings one schema to the newest migration, in one transaction and under a lock: two processes that start together
  * agree, and a migration that fails leaves nothing behind. The client must not be in a transaction.
@@ -63,7 +66,7 @@ export async function migrate(
 ): Promise<readonly string[]> {
   await client.query('begin');
   try {
-    await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`berth migrate ${schema}`]);
+    await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [migrationLock(schema)]);
     const applied = await applyPending(client, schema, migrations);
     await client.query('commit');
     return applied;

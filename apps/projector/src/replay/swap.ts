@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { LogPosition } from '#domain/events/index.js';
 import type { EventLog } from '#events/event-log.js';
 import type { ViewsDb, ViewsSession } from '#schema/connect.js';
+import { migrationLock } from '#schema/migrate.js';
 import type { Checkpoint } from '../run/checkpoint.js';
 import { besideOf, openReplaySession } from './beside.js';
 import { endOf, isOfThisLog, liveCheckpoint } from './live-checkpoint.js';
@@ -85,7 +86,7 @@ export async function swap({
 
 /** Between two transactions of the live projector, and of no migration. */
 async function standStill(trx: ViewsDb, live: string): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`berth migrate ${live}`}, 0))`.execute(trx);
+  await sql`select pg_advisory_xact_lock(hashtextextended(${migrationLock(live)}, 0))`.execute(trx);
   const { rows } = await sql<{ found: boolean }>`
     select to_regclass(${`"${live}".checkpoints`}) is not null as found`.execute(trx);
   if (rows[0]?.found === true)
