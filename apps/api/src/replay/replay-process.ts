@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
-import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { ReplayLine, ReplayMode } from '#domain/wire/index.js';
+import { LOWER, lowerProcess } from '#runtime/priority.js';
 import { packageRoot } from '#runtime/process-info.js';
 
 /** A replay that runs, for whoever started it. */
@@ -18,8 +18,6 @@ export interface ReplayListener {
 
 export type StartReplay = (mode: ReplayMode, listener: ReplayListener) => ReplayRun;
 
-/** Below every call: nobody waits for a replay. */
-const NICE = 10;
 const MOST_ERROR_CHARACTERS = 2000;
 
 /**
@@ -38,7 +36,6 @@ export const replayProcesses =
         DATABASE_URL: urls.databaseUrl,
       },
     });
-    if (child.pid !== undefined) setPriority(child.pid, NICE);
     let verdict = false;
     let errors = '';
     createInterface({ input: child.stdout }).on('line', (text) => {
@@ -52,6 +49,7 @@ export const replayProcesses =
     child.once('error', (error) => onEnd(`It could not be started: ${error.message}`));
     // Differences end it with 1 as well: what it said last tells them from a failure.
     child.once('close', () => onEnd(verdict ? undefined : sentenceIn(errors)));
+    if (child.pid !== undefined) lowerProcess(child.pid, LOWER);
     return { stop: () => void child.kill('SIGTERM') };
   };
 

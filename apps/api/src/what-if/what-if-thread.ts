@@ -1,8 +1,8 @@
-import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { WhatIfReport } from '#domain/wire/index.js';
 import { openEventLog } from '#events/connect.js';
 import type { WhatIfChange } from '#placement/what-if/change.js';
+import { LOWER, lowerThread } from '#runtime/priority.js';
 import { answer } from './answer.js';
 import { readTime } from './read-time.js';
 
@@ -23,8 +23,7 @@ export type WhatIfWord =
 const say = (word: WhatIfWord): void => parentPort?.postMessage(word);
 
 async function run({ eventstoreUrl, fromMs, toMs, changes, bound }: WhatIfOrder): Promise<WhatIfReport> {
-  // On Linux a priority is that of the thread; elsewhere it would be that of the whole api.
-  if (process.platform === 'linux') setPriority(10);
+  lowerThread(LOWER);
   const log = openEventLog({ url: eventstoreUrl, by: 'what-if', now: Date.now });
   try {
     say({ kind: 'step', step: 'reading the log' });

@@ -1,5 +1,5 @@
-import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { LOWEST, lowerThread } from '#runtime/priority.js';
 
 /** Thread that reads a buffer of its own from end to end, again and again, and says how fast. */
 export interface BandwidthWork {
@@ -12,11 +12,7 @@ export type BandwidthSaid =
 
 const { bytes, milliseconds } = workerData as BandwidthWork;
 const port = parentPort;
-try {
-  if (process.platform === 'linux') setPriority(0, constants.priority.PRIORITY_LOW);
-} catch {
-  // Not allowed here: it runs at the priority that it has.
-}
+lowerThread(LOWEST);
 
 const words = new Float64Array(Math.floor(bytes / 8));
 // Every page is written once, so that each is real memory and not the one page of zeroes.

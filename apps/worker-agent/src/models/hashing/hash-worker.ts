@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { constants, setPriority } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import { LOWEST, lowerThread } from '#runtime/priority.js';
 import { Sha256, type Sha256State } from './sha256.js';
 
 /** Thread that hashes one file after another, at the lowest priority, so that no call notices. */
@@ -28,12 +28,7 @@ const BREATH_MS = 1;
 const paused = new Int32Array(workerData as SharedArrayBuffer);
 
 const port = parentPort;
-try {
-  // On Linux this is the thread's own priority; where it is the process's, it is not lowered.
-  if (process.platform === 'linux') setPriority(0, constants.priority.PRIORITY_LOW);
-} catch {
-  // Not allowed here: it runs at the priority that it has.
-}
+lowerThread(LOWEST);
 
 async function hash(request: HashRequest): Promise<HashAnswer> {
   const { file, bytes, modifiedMs } = request;
