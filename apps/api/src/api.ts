@@ -17,7 +17,6 @@ import { Access } from './access/access.js';
 import { DoorSettings } from './access/door-settings.js';
 import { Activity } from './admission/activity.js';
 import { Admission } from './admission/admission.js';
-import { slotsOf } from './admission/reuse.js';
 import { TermsByWorker } from './admission/terms.js';
 import { Decider } from './admission/decider.js';
 import { Drains } from './agents/drains.js';
@@ -105,7 +104,6 @@ export async function startApi(config: ProcessConfig, logger: Logger): Promise<R
     activity,
     waitingFor: (model) => admission.waitingFor(model),
     onShare: () => admission.schedule(),
-    slotsOf,
   });
   const admission: Admission = new Admission({
     terms,

@@ -37,8 +37,6 @@ export class Drains {
         for (const id of this.#fleet.worker(worker)?.residents.keys() ?? []) this.#said.delete(id);
         this.#review(worker);
       },
-      onDisconnected: () => undefined,
-      onProgress: () => undefined,
       onDrainAsked: (worker, id) => {
         this.#asked.set(id, worker);
         this.#settle(worker, id);

@@ -36,9 +36,6 @@ export class Servings {
           if (this.#fleet.worker(worker)?.residents.has(id)) this.#sessions.sayServing(worker, id, true);
         }
       },
-      onDisconnected: () => undefined,
-      onProgress: () => undefined,
-      onDrainAsked: () => undefined,
     });
   }
 

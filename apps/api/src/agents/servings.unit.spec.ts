@@ -26,7 +26,7 @@ function stand() {
     listen: (one) => void (listener = one),
   });
   const begin = () => activity.begin(ID, modelKey('m'), call);
-  return { said, begin, servings, connect: () => listener?.onConnected(WORKER) };
+  return { said, begin, servings, connect: () => listener?.onConnected?.(WORKER) };
 }
 
 it('says once that a resident serves, however many calls follow one another, and once that it is quiet', () => {

@@ -26,10 +26,10 @@ export type Projected =
   { readonly ok: true; readonly revision: number } | { readonly ok: false; readonly reason: string };
 
 export interface SessionListener {
-  onConnected(worker: WorkerId): void;
-  onDisconnected(worker: WorkerId): void;
-  onProgress(resident: ResidentId): void;
-  onDrainAsked(worker: WorkerId, resident: ResidentId): void;
+  onConnected?(worker: WorkerId): void;
+  onDisconnected?(worker: WorkerId): void;
+  onProgress?(resident: ResidentId): void;
+  onDrainAsked?(worker: WorkerId, resident: ResidentId): void;
   /** How many apis have a line to the worker's agent. */
   onNeighbours?(worker: WorkerId, apis: number): void;
   onShare?(worker: WorkerId, share: NonNullable<FromAgent['share']>): void;
@@ -48,8 +48,8 @@ export class AgentSessions {
   readonly #log: Logger;
   readonly #now: () => number;
   readonly #sessions = new Map<WorkerId, Session>();
-  readonly #lostAt = new Map<WorkerId, number>();
-  readonly #heardAt = new Map<WorkerId, number>();
+  /** Agents that were here and are away. */
+  readonly #away = new Map<WorkerId, { readonly sinceMs: number; readonly heardAtMs: number }>();
   readonly #progress = new Map<ResidentId, LoadProgress>();
   readonly #readings = new Map<WorkerId, AgentReadings>();
   readonly #projections = new Map<string, { worker: WorkerId; settle: (outcome: Projected) => void }>();
@@ -98,12 +98,12 @@ export class AgentSessions {
 
   /** Since when an agent has been away, ms; from our own start when it was never here. */
   awaySinceMs(worker: WorkerId): number | undefined {
-    return this.#sessions.has(worker) ? undefined : (this.#lostAt.get(worker) ?? this.#startedAtMs);
+    return this.#sessions.has(worker) ? undefined : (this.#away.get(worker)?.sinceMs ?? this.#startedAtMs);
   }
 
   /** When something was last heard of an agent that is away, ms; undefined when it was never here. */
   lastHeardMs(worker: WorkerId): number | undefined {
-    return this.#sessions.get(worker)?.heardAtMs ?? this.#heardAt.get(worker);
+    return this.#sessions.get(worker)?.heardAtMs ?? this.#away.get(worker)?.heardAtMs;
   }
 
   /** Boot of the machine whose agent is connected. */
@@ -181,10 +181,10 @@ export class AgentSessions {
     }
     const session: Session = { workerId: id, bootId: hello.bootId, stream, heardAtMs: this.#now() };
     this.#sessions.set(id, session);
-    this.#lostAt.delete(id);
+    this.#away.delete(id);
     stream.send({ welcome: { apiId: this.#apiId } });
     this.#log.info({ worker: hello.name, workerId: id }, 'agent connected');
-    for (const l of this.#listeners) l.onConnected(id);
+    for (const l of this.#listeners) l.onConnected?.(id);
     return session;
   }
 
@@ -193,7 +193,7 @@ export class AgentSessions {
       const { residentId: id, phase, fraction, elapsedSeconds } = message.progress;
       const known = residentId(id);
       this.#progress.set(known, { phase, fraction: fraction ?? 0, elapsedSeconds: elapsedSeconds ?? 0 });
-      for (const l of this.#listeners) l.onProgress(known);
+      for (const l of this.#listeners) l.onProgress?.(known);
     } else if (message.projected) {
       const { requestId, ok, error, revision } = message.projected;
       const outcome: Projected =
@@ -203,7 +203,7 @@ export class AgentSessions {
       this.#readings.set(session.workerId, message.readings);
     } else if (message.drainAsked) {
       const asked = residentId(message.drainAsked.residentId);
-      for (const l of this.#listeners) l.onDrainAsked(session.workerId, asked);
+      for (const l of this.#listeners) l.onDrainAsked?.(session.workerId, asked);
     } else if (message.neighbours) {
       for (const l of this.#listeners) l.onNeighbours?.(session.workerId, message.neighbours.apis ?? 0);
     } else if (message.share) {
@@ -227,12 +227,11 @@ export class AgentSessions {
     if (this.#sessions.get(session.workerId) !== session) return;
     this.#sessions.delete(session.workerId);
     this.#readings.delete(session.workerId);
-    this.#lostAt.set(session.workerId, this.#now());
-    this.#heardAt.set(session.workerId, session.heardAtMs);
+    this.#away.set(session.workerId, { sinceMs: this.#now(), heardAtMs: session.heardAtMs });
     for (const { worker, settle } of [...this.#projections.values()]) {
       if (worker === session.workerId) settle({ ok: false, reason: 'the agent left before it answered' });
     }
     this.#log.warn({ workerId: session.workerId, why }, 'agent disconnected');
-    for (const l of this.#listeners) l.onDisconnected(session.workerId);
+    for (const l of this.#listeners) l.onDisconnected?.(session.workerId);
   }
 }

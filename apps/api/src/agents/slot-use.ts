@@ -1,6 +1,7 @@
 import type { ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import type { Resident } from '#domain/worker/state.js';
 import type { Activity } from '../admission/activity.js';
+import { slotsOf } from '../admission/reuse.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { AgentSessions } from './sessions.js';
 
@@ -25,7 +26,6 @@ export interface SlotUseOptions {
   readonly waitingFor: (model: ModelKey) => number;
   /** There may be a slot where there was none. */
   readonly onShare: () => void;
-  readonly slotsOf: (resident: Resident) => number;
 }
 
 /**
@@ -44,10 +44,7 @@ export class SlotUse {
   constructor(options: SlotUseOptions) {
     this.#o = options;
     options.sessions.listen({
-      onConnected: () => undefined,
       onDisconnected: (worker) => this.#alone(worker),
-      onProgress: () => undefined,
-      onDrainAsked: () => undefined,
       onNeighbours: (worker, apis) => {
         if (apis < 2) this.#alone(worker);
         else this.#among(worker);
@@ -64,7 +61,7 @@ export class SlotUse {
 
   /** Slots of a resident that calls of this api may be on together. */
   allowed(worker: WorkerId, resident: Resident): number {
-    const all = this.#o.slotsOf(resident);
+    const all = slotsOf(resident);
     if (!this.#shared.has(worker)) return all;
     return Math.min(all, this.#shares.get(resident.residentId)?.slots ?? 0);
   }
@@ -125,7 +122,7 @@ export class SlotUse {
     const known = this.#shares.get(resident.residentId);
     if (known) return known;
     const { modelKey } = resident;
-    const of = this.#o.slotsOf(resident);
+    const of = slotsOf(resident);
     const share = { workerId, modelKey, of, slots: 0, wanted: false, number: 0, said: '' };
     this.#shares.set(resident.residentId, share);
     return share;

@@ -7,11 +7,12 @@ import type { SessionListener } from './sessions.js';
 import { SlotUse } from './slot-use.js';
 
 const WORKER = workerId('0190a0a0-0000-7000-8000-000000000001');
+const SLOTS = 4;
 const resident = {
   residentId: residentId('0190a0a0-0000-7000-8000-000000000002'),
   modelKey: modelKey('chat-a'),
+  contract: { slots: SLOTS },
 } as unknown as Resident;
-const SLOTS = 4;
 const settled = async () => {
   for (let n = 0; n < 4; n += 1) await new Promise((resolve) => setImmediate(resolve));
 };
@@ -30,7 +31,6 @@ class Caller {
       activity: { inFlight: () => this.inFlight },
       waitingFor: () => this.waiting,
       onShare: () => this.start(),
-      slotsOf: () => SLOTS,
     });
   }
 
@@ -107,7 +107,7 @@ describe('the slots that an api may use', () => {
     b.come(1);
     await settled();
     expect(a.allowed + b.allowed).toBe(SLOTS);
-    a.listener?.onDisconnected(WORKER);
+    a.listener?.onDisconnected?.(WORKER);
     expect(a.allowed).toBe(SLOTS);
     neighbours(1);
     expect(b.allowed).toBe(SLOTS);

@@ -47,9 +47,6 @@ export class LostWorkers {
     });
     sessions.listen({
       onConnected: (id) => this.#look(id),
-      onDisconnected: () => undefined,
-      onProgress: () => undefined,
-      onDrainAsked: () => undefined,
     });
   }
 
