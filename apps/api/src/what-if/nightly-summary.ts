@@ -20,7 +20,7 @@ export interface NightlySummaryOptions {
 }
 
 /** Local time, when few call. */
-export const NIGHT_HOUR = 3;
+const NIGHT_HOUR = 3;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** A machine that slept, or was off at night, makes up for it soon after. */

@@ -5,7 +5,7 @@ import { replayLock } from '#schema/replay-lock.js';
 import { ViewsReader } from '../views/views-reader.js';
 
 /** Takes the turn and gives it back with the end of the statement. */
-export const replayTurn = () => sql<{ free: boolean }>`
+const replayTurn = () => sql<{ free: boolean }>`
   select pg_try_advisory_xact_lock(hashtextextended(${replayLock(VIEWS_SCHEMA)}, 0)) as free`;
 
 @Injectable()

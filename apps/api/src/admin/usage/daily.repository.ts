@@ -51,7 +51,7 @@ export const dailyRows = (db: ViewsDb, from: string, to: string) => {
     .orderBy('day', 'desc');
 };
 
-export const firstDay = (db: ViewsDb, table: 'days' | 'usage_days') =>
+const firstDay = (db: ViewsDb, table: 'days' | 'usage_days') =>
   db.selectFrom(table).select((eb) => eb.fn.min('day').as('at'));
 
 @Injectable()

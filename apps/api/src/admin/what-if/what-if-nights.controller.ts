@@ -7,10 +7,10 @@ import { decodeCursor, type Page, pageOf } from '../paging/page.js';
 import { queryPipe } from '../problem/query-pipe.js';
 import { ViewsReader } from '../views/views-reader.js';
 
-export type NightRow = DB['what_if_nights'];
+type NightRow = DB['what_if_nights'];
 
 /** Newest first. */
-export const nightsPage = (db: ViewsDb, query: ListQuery) => {
+const nightsPage = (db: ViewsDb, query: ListQuery) => {
   let rows = db.selectFrom('what_if_nights').selectAll();
   if (query.after !== undefined) rows = rows.where('day', '<', decodeCursor(query.after, 1)[0] ?? '');
   return rows.orderBy('day', 'desc').limit(query.limit + 1);

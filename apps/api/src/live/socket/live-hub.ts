@@ -26,11 +26,11 @@ const REMEMBERED = 20_000;
 /** Of each model's calls, looked back for what a new client is shown. */
 const PAST_CALL_EVENTS = 40;
 /**
- * Of each worker's stream it is looked back for so many decisions, further and further: what others use of a busy
- * machine is written more often than anything is decided. At most so far.
+ * Of each worker's stream it is looked back for so many decisions: as far as they usually are, else as far as is ever
+ * looked, since what others use of a busy machine is written more often than anything is decided.
  */
 const PAST_DECISIONS = 20;
-const PAST_WORKER_EVENTS = { first: 400, most: 25_600 };
+const PAST_WORKER_EVENTS = { usual: 400, most: 25_600 };
 const READS_AT_ONCE = 8;
 /** A client may have seen a position, through another api, that has not come here yet. */
 const AHEAD_MS = 5000;
@@ -181,11 +181,11 @@ export class LiveHub {
 
   /** Newest first. */
   async #pastOf(id: WorkerId): Promise<readonly Recorded<WorkerEvent>[]> {
-    for (let count = PAST_WORKER_EVENTS.first; ; count *= 4) {
-      const past = await this.#o.log.readBackwards<WorkerEvent>(streams.worker(id), count);
-      const decided = past.filter(({ event }) => event.type === 'PlacementDecided').length;
-      if (decided >= PAST_DECISIONS || past.length < count || count >= PAST_WORKER_EVENTS.most) return past;
-    }
+    const { usual, most } = PAST_WORKER_EVENTS;
+    const read = (count: number) => this.#o.log.readBackwards<WorkerEvent>(streams.worker(id), count);
+    const past = await read(usual);
+    const decided = past.filter(({ event }) => event.type === 'PlacementDecided').length;
+    return decided >= PAST_DECISIONS || past.length < usual ? past : read(most);
   }
 
   /** Oldest first. */
