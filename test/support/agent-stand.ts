@@ -46,7 +46,6 @@ export class AgentStand {
   log!: EventLog;
   agent: ChildProcess | undefined;
   worker!: WorkerId;
-  readonly #builds = new Map<EngineKind, string>();
 
   /** @param env what every agent of the stand sees beside the usual. */
   constructor(private readonly env: Readonly<Record<string, string>> = {}) {}
@@ -57,8 +56,6 @@ export class AgentStand {
     this.node = await startEmbeddedNode();
     this.log = openEventLog({ url: this.node.url, by: 'test', now: () => Date.now() });
     await this.startAgent();
-    const [registered] = await this.of('WorkerRegistered');
-    for (const { kind, build } of registered?.engines ?? []) this.#builds.set(kind, build);
     return this;
   }
 
@@ -158,12 +155,13 @@ export class AgentStand {
 
   async decide(model: string, over: DecideOver = {}): Promise<Placed> {
     const { engine = 'built-in' } = over;
+    const { engines = [] } = (await this.of('WorkerRegistered')).at(-1) ?? {};
     const placed: Placed = { residentId: residentId(newId()), decisionId: decisionId(newId()) };
     const data = aDecision(model, {
       ...placed,
       artifact: over.artifact ?? 'F16',
       contract: aContract({
-        engine: { kind: engine, build: this.#builds.get(engine) ?? '' },
+        engine: { kind: engine, build: engines.find(({ kind }) => kind === engine)?.build ?? '' },
         contextTokens: over.contextTokens ?? 2048,
         ...over.contract,
       }),

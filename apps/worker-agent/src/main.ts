@@ -22,10 +22,11 @@ import { Evictor } from './agent/evict.js';
 import { Executor } from './agent/executor.js';
 import { FactWriter } from './agent/facts.js';
 import { FreedMemory } from './agent/freed.js';
+import { InstalledEngines } from './agent/installed-engines.js';
 import { Loader } from './agent/load.js';
 import { project } from './agent/project.js';
 import { startReadings } from './agent/readings.js';
-import { register } from './agent/register.js';
+import { register, registrationOf } from './agent/register.js';
 import { OperatorTasks } from './operator/operator-tasks.js';
 import { hubAccess } from './pull/hub.js';
 import { PullTasks } from './pull/pull-tasks.js';
@@ -106,7 +107,12 @@ async function start(): Promise<Running> {
     engineKey: (id: string) => engineKey(config.home, id),
     ...(config.llamaServerBin === undefined ? {} : { llamaServerBin: config.llamaServerBin }),
   });
-  const probed = (await Promise.all(drivers.map((driver) => driver.probe()))).filter((e) => e !== undefined);
+  const installed = new InstalledEngines({
+    drivers,
+    say: async (now) => void (await facts.ofItself({ type: 'WorkerRegistered', data: registrationOf(now) })),
+    log,
+  });
+  const probed = await installed.probe();
   if (probed.length === 0)
     throw new Error('No engine can run on this machine: see the lines above in the agent log.');
   const engines = new RunningEngines(drivers);
@@ -153,6 +159,7 @@ async function start(): Promise<Running> {
     facts,
     binder: new CoreBinder(engines, log),
     log,
+    installed,
     isServing: (id) => line.isServing(id),
     ...(known ? { state: known.state } : {}),
   });
@@ -223,6 +230,7 @@ async function start(): Promise<Running> {
   pulls.start();
   const files = setInterval(() => executor.evictReplaced(), FILES_EVERY_MS);
   files.unref();
+  installed.watch();
 
   return {
     details: { workerId, engines: probed.map((e) => e.kind).join(','), models: catalog.count() },
@@ -230,6 +238,7 @@ async function start(): Promise<Running> {
       clearInterval(files);
       await Promise.all([operator.stop(), pulls.stop()]);
       const giveUp = setTimeout(() => facts.close(), LAST_FACTS_MS);
+      await installed.stop();
       await executor.shutDown();
       clearTimeout(giveUp);
       await readings.stop();

@@ -114,6 +114,8 @@ export interface EngineDriver {
   readonly kind: EngineKind;
   /** What is installed; undefined with the reason told to `log` when it cannot be used. */
   probe(): Promise<EngineOnWorker | undefined>;
+  /** Whether a program lies there now that is another, or was not there, at the last probe. Absent where that cannot be. */
+  hasChanged?(): boolean;
   /**
    * Bytes per device that the engine says the plan takes, without loading it.
    * @returns undefined when it cannot say (its oracle is missing, or died on the file); never a guess.

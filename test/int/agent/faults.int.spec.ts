@@ -176,6 +176,31 @@ describe('an agent that meets with faults', () => {
     process.kill((await loaded('quay/a', { engine: 'llama-server' })).pid, 'SIGKILL');
   });
 
+  it('decides anew for a program that took the place of another, and keeps serving from the old one', async () => {
+    const builds = async () =>
+      ((await stand.of('WorkerRegistered')).at(-1)?.engines ?? []).map((e) => e.build);
+    const old = await loaded('quay/b', { engine: 'llama-server' });
+    const { engine } = await stand.started(old);
+    writeUnrulyServer(unruly, '5000 (99aabbc)');
+    // Taken for the build that was there: what is believed of it is not true of the other.
+    const late = await stand.decide('quay/a', { contract: { engine } });
+    const closed = await stand.until('DecisionClosed', (e) => e.decisionId === late.decisionId);
+    expect(closed).toMatchObject({
+      why: 'agent-refused',
+      reason: expect.stringContaining('99aabbc') as string,
+    });
+    expect(await builds()).toContainEqual(expect.stringMatching(/^99aabbc-/));
+    const placed = await loaded('quay/a', { engine: 'llama-server' });
+    expect((await stand.started(placed)).engine.version).toBe('5000');
+    expect(isAlive(old.pid)).toBe(true);
+
+    // With nothing to launch, it is noticed all the same.
+    writeUnrulyServer(unruly);
+    await waitFor('the first is told again', 30_000, async () => (await builds()).includes(engine.build));
+    for (const { pid } of [old, placed]) process.kill(pid, 'SIGKILL');
+    for (const gone of [old, placed]) expect(await end(gone)).toBe('ResidentCrashed');
+  });
+
   it('fails a load that the system gives no memory, and loads the same model where it is enough', async () => {
     const large = { slots: 8, microBatch: 128, flashAttention: true };
     const placed = await stand.decide('quay/a', { contextTokens: 2 ** 20, contract: large });

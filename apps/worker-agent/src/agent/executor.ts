@@ -10,6 +10,7 @@ import type { CoreBinder } from './bind.js';
 import type { RunningEngines } from './engines.js';
 import type { Evictor } from './evict.js';
 import type { FactWriter, Why } from './facts.js';
+import type { InstalledEngines } from './installed-engines.js';
 import { whyOf, whyOfResident, type Loader } from './load.js';
 import { needByDevice, needWithShared, readRoom, tooSmall } from './room.js';
 
@@ -21,6 +22,7 @@ export interface ExecutorOptions {
   readonly facts: FactWriter;
   readonly binder: CoreBinder;
   readonly log: Logger;
+  readonly installed: Pick<InstalledEngines, 'now'>;
   /** Whether an api has calls on it; undefined when none can say. */
   readonly isServing: (id: ResidentId) => boolean | undefined;
   /** Where its fold goes on from: a snapshot. */
@@ -237,6 +239,7 @@ export class Executor {
         `It was valid until ${data.validUntil} and had not been begun.`,
       );
     }
+    if (await this.#isForAnotherBuild(decision)) return;
     for (const victim of data.victims) {
       const standing = this.#state.residents.get(victim.residentId);
       if (!standing) continue;
@@ -264,9 +267,25 @@ export class Executor {
       const message = `${short.deviceId} had ${found} when it was read again, and ${formatBytes(short.needBytes)} are needed.`;
       return this.#close(decision, 'agent-refused', message, room);
     }
-    if (this.#stopping) return;
+    if (this.#stopping || (await this.#isForAnotherBuild(decision))) return;
     await this.#o.loader.load(decision, why);
     await this.#until(() => !this.#state.openDecisions.has(decision.decisionId));
+  }
+
+  /**
+   * What a decision believes of a build is not true of the one that took its place: it is closed, and taken again for that
+   * one. An engine that is gone is no other: the load fails, and says so.
+   */
+  async #isForAnotherBuild(decision: OpenDecision): Promise<boolean> {
+    const { kind, build } = decision.data.contract.engine;
+    const now = (await this.#o.installed.now()).find((engine) => engine.kind === kind);
+    if (now === undefined || now.build === build) return false;
+    await this.#close(
+      decision,
+      'agent-refused',
+      `${kind} was replaced by build ${now.build}, and this was decided for ${build}.`,
+    );
+    return true;
   }
 
   async #close(

@@ -34,15 +34,7 @@ export async function register(
   const id = newId();
   const write = (event: WorkerEvent) => facts.worker(newId(), event, { correlationId: id, causationId: id });
 
-  const registered: WorkerEventData<'WorkerRegistered'> = {
-    name: hostname(),
-    host: hostname(),
-    agentVersion: '0.1.0',
-    os: `${platform()} ${release()}`,
-    engines,
-    dataAddress: '127.0.0.1',
-    bootId: bootId(),
-  };
+  const registered = registrationOf(engines);
   const known = { name: state.name, host: state.host, dataAddress: state.dataAddress, bootId: state.bootId };
   const told = {
     name: registered.name,
@@ -87,6 +79,17 @@ export async function register(
   }
   return gpus.readings;
 }
+
+/** Who this worker is, and with which engines. */
+export const registrationOf = (engines: readonly EngineOnWorker[]): WorkerEventData<'WorkerRegistered'> => ({
+  name: hostname(),
+  host: hostname(),
+  agentVersion: '0.1.0',
+  os: `${platform()} ${release()}`,
+  engines,
+  dataAddress: '127.0.0.1',
+  bootId: bootId(),
+});
 
 /** What is free on a drive wobbles, and is no capacity. */
 function hasChanged(state: WorkerState, now: WorkerEventData<'CapacityMeasured'>): boolean {

@@ -21,14 +21,13 @@ export function filesNow(loaded: readonly FileIdentity[]): FilesNow {
   for (const was of loaded) {
     const is = identityOf(was.path);
     if (is === undefined) return 'gone';
-    replaced ||=
-      is.device !== was.device ||
-      is.inode !== was.inode ||
-      is.bytes !== was.bytes ||
-      is.modifiedMs !== was.modifiedMs;
+    replaced ||= !isSameFile(is, was);
   }
   return replaced ? 'replaced' : 'as-loaded';
 }
+
+export const isSameFile = (a: FileIdentity, b: FileIdentity): boolean =>
+  a.device === b.device && a.inode === b.inode && a.bytes === b.bytes && a.modifiedMs === b.modifiedMs;
 
 function identityOf(path: string): FileIdentity | undefined {
   const stat = statSync(path, { throwIfNoEntry: false });

@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -89,8 +98,49 @@ describe('the probe of a llama-server', () => {
     // Across two reads of a megabyte.
     const library = Buffer.alloc(2 * 1024 * 1024);
     library.write('/v1/responses', 1024 * 1024 - 5);
+    const alone = await driverFor(own).probe();
     writeFileSync(join(dirname(own), 'libllama-server.so.1'), library);
-    expect((await driverFor(own).probe())?.capabilities).toContain('responses');
+    const whole = await driverFor(own).probe();
+    expect(whole?.capabilities).toContain('responses');
+    // What a library does is what the build does.
+    expect(whole?.build).not.toBe(alone?.build);
+  });
+
+  it('is made again where another program stands at its place, and only there', async () => {
+    const binary = program(path('llama-server'), serverScript(PRESENT_HELP));
+    const driver = driverFor(binary);
+    const before = await driver.probe();
+    expect(driver.hasChanged()).toBe(false);
+    renameSync(binary, `${binary}.away`);
+    expect(driver.hasChanged()).toBe(false);
+    renameSync(`${binary}.away`, binary);
+    expect(driver.hasChanged()).toBe(false);
+
+    const help = PRESENT_HELP.replaceAll('--no-ui', '--no-webui');
+    program(binary, fakeServerScript({ help, version: '5000 (99aabbc)', serves: 'exec sleep 600' }));
+    expect(driver.hasChanged()).toBe(true);
+    // A launch asks by itself: the flags that it gives are those of the program that it starts.
+    const { file } = await bench.model('chat-a');
+    const engine = await driver.launch(bench.plan(file));
+    await engine.stop();
+    expect(engine.engine.version).toBe('5000');
+    expect(engine.engine.build).not.toBe(before?.build);
+    expect(engine.arguments).toContain('--no-webui');
+    expect(engine.arguments).not.toContain('--no-ui');
+
+    writeFileSync(join(dirname(binary), 'libllama-server-impl.so'), 'one');
+    await driver.probe();
+    writeFileSync(join(dirname(binary), 'libllama-server-impl.so'), 'other');
+    expect(driver.hasChanged()).toBe(true);
+  });
+
+  it('finds a program that was installed since', async () => {
+    const binary = path('llama-server');
+    const driver = driverFor(binary);
+    expect([await driver.probe(), driver.hasChanged()]).toEqual([undefined, false]);
+    program(binary, serverScript(PRESENT_HELP));
+    expect(driver.hasChanged()).toBe(true);
+    expect(await driver.probe()).toMatchObject({ version: '4321' });
   });
 
   it.each([

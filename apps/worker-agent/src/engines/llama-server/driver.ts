@@ -2,13 +2,19 @@ import { writeFileSync } from 'node:fs';
 import type { EngineOnWorker } from '#domain/events/worker-events.js';
 import type { DeviceBytes } from '#domain/placement-terms.js';
 import type { Logger } from '#runtime/logger.js';
-import type { EngineDriver, EnginePlan, EngineStateFile, RunningEngine } from '../../ports.js';
+import {
+  type EngineDriver,
+  type EnginePlan,
+  type EngineStateFile,
+  LoadFailure,
+  type RunningEngine,
+} from '../../ports.js';
 import { EngineFolder } from '../engine-folder.js';
 import type { EngineDialect } from '../engine-dialect.js';
+import { type FileIdentity, filesNow, identitiesOf, isSameFile } from '../file-identity.js';
 import { adoptEngine, launchEngine } from '../launch.js';
 import { freeLoopbackPort } from '../port.js';
 import { DEFAULT_TIMING, type Timing } from '../readiness.js';
-
 import { oracleArguments, serverArguments } from './arguments.js';
 import { parseFitPrint } from './buffers.js';
 import { llamaServerDialect } from './dialect.js';
@@ -32,6 +38,8 @@ export class LlamaServerDriver implements EngineDriver {
   readonly #dialect: EngineDialect;
   readonly #timing: Timing;
   #binary: ServerBinary | undefined;
+  /** What lay where programs are looked for at the last probe, whether or not it passed. */
+  #seen: readonly FileIdentity[] = [];
 
   constructor(private readonly options: LlamaServerDriverOptions) {
     this.#folder = new EngineFolder(options.home);
@@ -40,13 +48,10 @@ export class LlamaServerDriver implements EngineDriver {
   }
 
   async probe(): Promise<EngineOnWorker | undefined> {
-    const { home, llamaServerBin: named, log, search } = this.options;
-    const found = findServers({
-      home,
-      path: search?.path ?? process.env['PATH'],
-      opt: search?.opt ?? '/opt',
-      ...(named === undefined ? {} : { named }),
-    });
+    const { llamaServerBin: named, log } = this.options;
+    const found = this.#found();
+    this.#seen = identitiesOf(found);
+    this.#binary = undefined;
     if (named !== undefined && found[0] !== named) {
       log.warn({ engine: this.kind }, `LLAMA_SERVER_BIN names ${named}, which is no program that can be run`);
     }
@@ -61,6 +66,26 @@ export class LlamaServerDriver implements EngineDriver {
     }
     if (found.length === 0) log.info({ engine: this.kind }, 'no llama-server is on this machine');
     return undefined;
+  }
+
+  /** One that is gone is no other: a launch says what became of it. */
+  hasChanged(): boolean {
+    const known = new Map(this.#seen.map((file) => [file.path, file]));
+    const another = identitiesOf(this.#found()).some((now) => {
+      const was = known.get(now.path);
+      return was === undefined || !isSameFile(now, was);
+    });
+    return another || (this.#binary !== undefined && filesNow(this.#binary.files) === 'replaced');
+  }
+
+  #found(): readonly string[] {
+    const { home, llamaServerBin: named, search } = this.options;
+    return findServers({
+      home,
+      path: search?.path ?? process.env['PATH'],
+      opt: search?.opt ?? '/opt',
+      ...(named === undefined ? {} : { named }),
+    });
   }
 
   async project(
@@ -130,10 +155,13 @@ export class LlamaServerDriver implements EngineDriver {
     return file;
   }
 
-  /** A binary may have been replaced since: the next launch uses what is there then. */
+  /** A binary may have been replaced since it was probed: what it is, and which flags it knows, is asked again then. */
   async #probed(): Promise<ServerBinary> {
-    if (!this.#binary) await this.probe();
-    if (!this.#binary) throw new Error('There is no llama-server on this machine that passes its probe.');
+    if (!this.#binary || this.hasChanged()) await this.probe();
+    if (!this.#binary) {
+      const message = 'There is no llama-server on this machine that passes its probe.';
+      throw new LoadFailure('incompatible-engine', message, '');
+    }
     return this.#binary;
   }
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { type FileIdentity, identitiesOf } from '../file-identity.js';
 import { engineEnvironment, isExecutable } from '../spawn.js';
 import { NEEDED_FLAGS } from './arguments.js';
 import { parseHelp, type KnownFlags } from './help.js';
@@ -15,13 +16,15 @@ export interface ServerRoutes {
 }
 /** No flag tells them, and a server that runs has a model loaded: the names of its routes stand in the program. */
 const ROUTES = { messages: Buffer.from('/v1/messages'), responses: Buffer.from('/v1/responses') } as const;
-/** Releases that keep the server in a library beside the program. */
+/** Releases that keep the server in a library beside the program: then that is what it is, too. */
 const SERVER_LIBRARY = /^lib.*server.*\.(?:so|dylib)/;
 
 export interface ServerBinary {
   readonly path: string;
+  /** The program and what of it lies in libraries, as they were when it was probed. */
+  readonly files: readonly FileIdentity[];
   readonly version: string;
-  /** Commit and content: two builds of one version are told apart. */
+  /** Commit and content, its library's included: two builds of one version are told apart. */
   readonly build: string;
   readonly flags: KnownFlags;
   /** Which of the routes of other protocols stand in the program. */
@@ -39,7 +42,8 @@ export interface ServerBinary {
  * @throws Error that says what the binary lacks or how it failed.
  */
 export async function probeServer(path: string, cacheFolder: string): Promise<ServerBinary> {
-  const { hash, routes } = await contentOf(path);
+  const files = identitiesOf([path, ...(await librariesOf(path))]);
+  const { hash, routes } = await contentOf(files.map((file) => file.path));
   const said = await run(path, ['--version']);
   const [, version, commit] = /version:\s*(\S+)(?:\s*\(([^)]+)\))?/.exec(said) ?? [];
   if (version === undefined) throw new Error(`${path} --version does not say a version`);
@@ -60,10 +64,11 @@ export async function probeServer(path: string, cacheFolder: string): Promise<Se
   const oracle = await probeOracle(join(dirname(path), 'llama-fit-params'), cacheFolder);
   return {
     path,
+    files,
     version,
     build: `${commit ?? version}-${hash.slice(0, 8)}`,
     flags,
-    routes: await withLibraries(path, routes),
+    routes,
     devices,
     ...(oracle === undefined ? {} : { oracle }),
   };
@@ -72,7 +77,7 @@ export async function probeServer(path: string, cacheFolder: string): Promise<Se
 async function probeOracle(path: string, cacheFolder: string): Promise<ServerBinary['oracle']> {
   if (!isExecutable(path)) return undefined;
   try {
-    const { hash } = await contentOf(path);
+    const { hash } = await contentOf([path]);
     const help = await cached(join(cacheFolder, `llama-fit-params-${hash}.help`), () =>
       run(path, ['--help']),
     );
@@ -119,33 +124,30 @@ export function run(path: string, args: readonly string[]): Promise<string> {
   });
 }
 
-/** Reads a file once: who it is by its content, and which routes it names. */
-async function contentOf(path: string): Promise<{ hash: string; routes: ServerRoutes }> {
+/** Reads files once: who they are together by their content, and which routes they name. */
+async function contentOf(paths: readonly string[]): Promise<{ hash: string; routes: ServerRoutes }> {
   const hash = createHash('sha256');
   const routes = { messages: false, responses: false };
-  let tail = Buffer.alloc(0);
-  for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>) {
-    hash.update(chunk);
-    // A name may lie across two reads.
-    const bytes = Buffer.concat([tail, chunk]);
-    routes.messages ||= bytes.includes(ROUTES.messages);
-    routes.responses ||= bytes.includes(ROUTES.responses);
-    tail = bytes.subarray(-ROUTES.responses.length);
+  for (const path of paths) {
+    let tail = Buffer.alloc(0);
+    const chunks = createReadStream(path, { highWaterMark: 1024 * 1024 }) as AsyncIterable<Buffer>;
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      // A name may lie across two reads.
+      const bytes = Buffer.concat([tail, chunk]);
+      routes.messages ||= bytes.includes(ROUTES.messages);
+      routes.responses ||= bytes.includes(ROUTES.responses);
+      tail = bytes.subarray(-ROUTES.responses.length);
+    }
   }
   return { hash: hash.digest('hex').slice(0, 32), routes };
 }
 
-async function withLibraries(path: string, routes: ServerRoutes): Promise<ServerRoutes> {
-  if (routes.messages && routes.responses) return routes;
+/** In the order of their names, each once: releases link several names to one file. */
+async function librariesOf(path: string): Promise<readonly string[]> {
   const folder = dirname(await realpath(path));
-  let { messages, responses } = routes;
-  for (const name of await readdir(folder)) {
-    if (!SERVER_LIBRARY.test(name)) continue;
-    const { routes: more } = await contentOf(join(folder, name));
-    messages ||= more.messages;
-    responses ||= more.responses;
-  }
-  return { messages, responses };
+  const names = (await readdir(folder)).filter((name) => SERVER_LIBRARY.test(name)).sort();
+  return [...new Set(await Promise.all(names.map((name) => realpath(join(folder, name)))))];
 }
 
 async function cached(file: string, make: () => Promise<string>): Promise<string> {
