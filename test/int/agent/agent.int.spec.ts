@@ -1,11 +1,15 @@
 import { once } from 'node:events';
+import { mkdirSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { CatalogEvent } from '#domain/events/index.js';
 import { decisionId, modelKey, RAM } from '#domain/ids.js';
 import { GIB, MIB } from '#domain/units.js';
 import { checkInvariants } from '#events/check/invariants.js';
 import { streams } from '#events/streams.js';
 import { startEmbeddedNode } from '#events/testing/embedded-node.js';
 import { isAlive } from '#runtime/process-info.js';
+import { makeModel } from '../../../apps/worker-agent/src/make-model/index.js';
 import { AgentStand, type Placed } from '../../support/agent-stand.js';
 import { processesOf } from '../../support/stack.js';
 import { waitFor } from '../../support/wait.js';
@@ -53,6 +57,28 @@ describe('the worker agent', () => {
     await stand.startAgent();
     expect(await stand.of('WorkerRegistered')).toHaveLength(1);
     expect(await stand.of('CapacityMeasured')).toHaveLength(1);
+  });
+
+  it('tells the log of a model that is put into its folder, exchanged and removed while it runs', async () => {
+    const file = stand.fileOf('quay/new');
+    const told = async () => {
+      const events = await stand.log.readBackwards<CatalogEvent>(streams.catalog(stand.worker), 30);
+      return events.flatMap(({ event: { type, data } }) =>
+        data.modelKey === 'quay/new' && type !== 'WeightsHashed' ? [type] : [],
+      );
+    };
+    // Far below the ten minutes after which everything is looked at anyway: it is the watch that told.
+    const newest = (type: string) => waitFor(type, 60_000, async () => (await told())[0] === type);
+    await makeModel({ preset: 'chat-a', file: join(stand.home, 'new.gguf') });
+    await makeModel({ preset: 'embed', file: join(stand.home, 'other.gguf') });
+    mkdirSync(dirname(file), { recursive: true });
+    renameSync(join(stand.home, 'new.gguf'), file);
+    await newest('ModelFound');
+    renameSync(join(stand.home, 'other.gguf'), file);
+    await newest('ModelChanged');
+    rmSync(file);
+    await newest('ModelGone');
+    expect(await told()).toEqual(['ModelGone', 'ModelChanged', 'ModelFound']);
   });
 
   it('loads what the log decides, measures it, and keeps the figures in the history of the pair', async () => {
