@@ -8,10 +8,12 @@ describe('a mix of faults', () => {
   it(
     `leaves nothing wrong (seed ${seed}, ${minutes} min)`,
     async () => {
-      const report = await runMix({ seed, minutes, say: () => undefined });
+      let last = '';
+      const report = await runMix({ seed, minutes, say: (line) => (last = line) });
+      process.stderr.write(`seed ${seed}, ${minutes} min; ${last}\n`);
       expect(report, JSON.stringify(report)).toMatchObject({ wrong: [], violations: [] });
       expect(report.calls['answered'] ?? 0).toBeGreaterThan(0);
-      expect(Object.keys(report.faults).length).toBeGreaterThan(0);
+      expect(Object.entries(report.faults).filter(([, times]) => times === 0)).toEqual([]);
     },
     minutes * 60_000 + 900_000,
   );

@@ -47,8 +47,8 @@ export interface Mixed {
   readonly presets: Map<Small, SmallPreset>;
 }
 
-/** One fault: done, waited for where it lasts, and undone. @returns what was done, or undefined when nothing could be. */
-export type Fault = (mixed: Mixed) => Promise<string | undefined>;
+/** One fault: done, waited for where it lasts, and undone. @returns whether there was anything to hurt */
+export type Fault = (mixed: Mixed) => Promise<boolean>;
 
 export const engineFolder = (stack: Stack): string => join(stack.home, 'engines');
 
@@ -80,40 +80,39 @@ function childOf(stack: Stack, name: string): number | undefined {
 const kill =
   (name: string): Fault =>
   ({ stack }) =>
-    Promise.resolve(signal(childOf(stack, name), 'SIGKILL') ? `killed ${name}` : undefined);
+    Promise.resolve(signal(childOf(stack, name), 'SIGKILL'));
 
 const freeze =
   (name: string, lowMs: number, highMs: number): Fault =>
   async ({ stack, draw }) => {
     const ms = draw.between(lowMs, highMs);
     const pid = childOf(stack, name);
-    if (!signal(pid, 'SIGSTOP')) return undefined;
+    if (!signal(pid, 'SIGSTOP')) return false;
     await rest(ms);
     signal(pid, 'SIGCONT');
-    return `froze ${name}`;
+    return true;
   };
 
 /** An engine in whatever state it is: loading, ready, serving, being evicted. */
 const engineOf = ({ stack, draw }: Mixed): number | undefined =>
   draw.of(markedProcesses(engineFolder(stack)))?.pid;
 
-const killEngine: Fault = (mixed) =>
-  Promise.resolve(signal(engineOf(mixed), 'SIGKILL') ? 'killed an engine' : undefined);
+const killEngine: Fault = (mixed) => Promise.resolve(signal(engineOf(mixed), 'SIGKILL'));
 
 const freezeEngine: Fault = async (mixed) => {
   const ms = mixed.draw.between(500, 4000);
   const pid = engineOf(mixed);
-  if (!signal(pid, 'SIGSTOP')) return undefined;
+  if (!signal(pid, 'SIGSTOP')) return false;
   await rest(ms);
   signal(pid, 'SIGCONT');
-  return 'froze an engine';
+  return true;
 };
 
 /** The agent and an engine at once: what was to be adopted is gone. */
 const killBoth: Fault = (mixed) => {
   const engine = engineOf(mixed);
   const agent = signal(childOf(mixed.stack, 'agent'), 'SIGKILL');
-  return Promise.resolve(agent && signal(engine, 'SIGKILL') ? 'killed agent and engine' : undefined);
+  return Promise.resolve(agent && signal(engine, 'SIGKILL'));
 };
 
 export const fileOf = (home: string, model: string): string =>
@@ -126,7 +125,7 @@ const replaceFile: Fault = async ({ stack, draw, presets }) => {
   await makeModel({ preset, file: `${file}.next` });
   renameSync(`${file}.next`, file);
   presets.set(model, preset);
-  return 'replaced a model file';
+  return true;
 };
 
 const removeFile: Fault = async ({ stack, draw, presets }) => {
@@ -135,7 +134,7 @@ const removeFile: Fault = async ({ stack, draw, presets }) => {
   rmSync(file);
   await rest(draw.between(500, 3000));
   await makeModel({ preset: presets.get(model) ?? 'chat-a', file });
-  return 'removed a model file for a while';
+  return true;
 };
 
 /** Its mapped pages go under whoever serves it: it may crash, and must not answer with anything else. */
@@ -147,7 +146,7 @@ const truncateFile: Fault = async ({ stack, draw, presets }) => {
   await rest(draw.between(500, 3000));
   await makeModel({ preset: presets.get(model) ?? 'chat-a', file: next });
   renameSync(next, file);
-  return 'cut a model file short for a while';
+  return true;
 };
 
 /** The agent, as soon as there is an engine that was not there: the log may not know of it yet. */
@@ -156,32 +155,67 @@ const killAgentAtStart: Fault = async ({ stack }) => {
   const before = new Set(files());
   const until = performance.now() + STARTS_WITHIN_MS;
   while (files().every((name) => before.has(name))) {
-    if (performance.now() > until) return undefined;
+    if (performance.now() > until) return false;
     await rest(2);
   }
-  return signal(childOf(stack, 'agent'), 'SIGKILL') ? 'killed agent as it started an engine' : undefined;
+  return signal(childOf(stack, 'agent'), 'SIGKILL');
 };
 
-/** Likelier ones stand more than once. */
-export const FAULTS: readonly Fault[] = [
-  killEngine,
-  killEngine,
-  killEngine,
-  freezeEngine,
-  kill('agent'),
-  kill('agent'),
-  freeze('agent', 500, 4000),
-  killBoth,
-  kill('api'),
-  kill('projector'),
-  kill('event-node'),
-  freeze('event-node', 500, 8000),
-  replaceFile,
-  removeFile,
-  truncateFile,
-  killAgentAtStart,
-  killAgentAtStart,
-];
+/** Every kind of fault, and how often it stands in a deck. */
+export const FAULTS = {
+  'an engine killed': { fault: killEngine, cards: 3 },
+  'an engine frozen': { fault: freezeEngine, cards: 1 },
+  'the agent killed': { fault: kill('agent'), cards: 2 },
+  'the agent frozen': { fault: freeze('agent', 500, 4000), cards: 1 },
+  'the agent killed as it started an engine': { fault: killAgentAtStart, cards: 2 },
+  'the agent and an engine killed': { fault: killBoth, cards: 1 },
+  'the api killed': { fault: kill('api'), cards: 1 },
+  'the projector killed': { fault: kill('projector'), cards: 1 },
+  'the event node killed': { fault: kill('event-node'), cards: 1 },
+  'the event node frozen': { fault: freeze('event-node', 500, 8000), cards: 1 },
+  'a model file replaced': { fault: replaceFile, cards: 1 },
+  'a model file removed for a while': { fault: removeFile, cards: 1 },
+  'a model file cut short for a while': { fault: truncateFile, cards: 1 },
+} as const satisfies Readonly<Record<string, { readonly fault: Fault; readonly cards: number }>>;
+
+export type FaultKind = keyof typeof FAULTS;
+export const FAULT_KINDS = Object.keys(FAULTS) as FaultKind[];
+
+/**
+ * Faults as from a shuffled deck: the first has each kind once, so that none is left out by chance however short the run;
+ * those after it have the likelier kinds more often.
+ */
+export class Deck {
+  readonly #draw: Draw;
+  #cards: FaultKind[];
+
+  constructor(draw: Draw) {
+    this.#draw = draw;
+    this.#cards = this.#shuffled(FAULT_KINDS);
+  }
+
+  next(): FaultKind {
+    if (this.#cards.length === 0)
+      this.#cards = this.#shuffled(
+        FAULT_KINDS.flatMap((kind) => Array.from({ length: FAULTS[kind].cards }, () => kind)),
+      );
+    return this.#cards.pop() ?? 'an engine killed';
+  }
+
+  /** There was nothing to hurt in this way: it comes again soon, and not at once. */
+  putBack(kind: FaultKind): void {
+    this.#cards.splice(Math.max(0, this.#cards.length - 2), 0, kind);
+  }
+
+  #shuffled(kinds: readonly FaultKind[]): FaultKind[] {
+    const cards = [...kinds];
+    for (let last = cards.length - 1; last > 0; last -= 1) {
+      const other = Math.floor(this.#draw.next() * (last + 1));
+      [cards[last], cards[other]] = [cards[other]!, cards[last]!];
+    }
+    return cards;
+  }
+}
 
 /** The texts that a model may answer with: of a replaced file both, as calls under way end on the old one. */
 export const textsOf = (model: string): readonly string[] =>

@@ -1,8 +1,17 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { workerId } from '#domain/ids.js';
+import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import { checkInvariants, type Violation } from '#events/check/invariants.js';
-import { withLogAtRest } from '../support/log-at-rest.js';
+import { streams } from '#events/streams.js';
+import { openLogOf, withLogAtRest } from '../support/log-at-rest.js';
+import { roomDifferences } from '../support/measured-room.js';
 import { removeFolder, type StackOptions, startStack } from '../support/stack.js';
 import {
+  Deck,
   Draw,
+  FAULT_KINDS,
+  type FaultKind,
   FAULTS,
   LARGE,
   LARGE_MB,
@@ -21,7 +30,8 @@ export interface MixOptions {
 
 export interface MixReport {
   readonly seed: number;
-  readonly faults: Readonly<Record<string, number>>;
+  /** How often each kind was done; 0 for one that never could be. */
+  readonly faults: Readonly<Record<FaultKind, number>>;
   /** Calls by how they ended: `answered`, `left`, `broken`, or the code of their error. */
   readonly calls: Readonly<Record<string, number>>;
   /** What must not be; empty when all is well. */
@@ -34,10 +44,14 @@ const CLIENTS = 4;
 const CALL_WITHIN_MS = 150_000;
 const RECOVER_WITHIN_MS = 240_000;
 const GONE_WITHIN_MS = 30_000;
+const ROOM_WITHIN_MS = 30_000;
+/** On a slow machine it goes on for so long, until each kind of fault was done once. */
+const AT_MOST_MINUTES_MORE = 4;
 
 /**
- * Runs a whole Berth under calls, and hurts it by a seeded draw for so many minutes. Then it must answer for every model
- * again, end in order, leave no process, and its log must keep every invariant.
+ * Runs a whole Berth under calls, and hurts it by a seeded draw for so many minutes, and until each kind of fault was done.
+ * Then it must answer for every model again, have the room that is measured, end in order, leave no process, and its log
+ * must keep every invariant.
  */
 export async function runMix({ seed, minutes, say }: MixOptions): Promise<MixReport> {
   const draw = new Draw(seed);
@@ -52,19 +66,27 @@ export async function runMix({ seed, minutes, say }: MixOptions): Promise<MixRep
   };
   const stack = await startStack({ ramMax: RAM_MAX, models });
   const mixed: Mixed = { stack, draw, presets: new Map(SMALL.map((model) => [model, 'chat-a'])) };
-  const faults: Record<string, number> = {};
+  const deck = new Deck(draw);
+  const faults = Object.fromEntries(FAULT_KINDS.map((kind) => [kind, 0])) as Record<FaultKind, number>;
   const calls: Record<string, number> = {};
   const wrong: string[] = [];
   const count = (of: Record<string, number>, what: string) => (of[what] = (of[what] ?? 0) + 1);
   let violations: readonly Violation[] = [];
   try {
     const until = performance.now() + minutes * 60_000;
-    const going = () => performance.now() < until;
+    const atMost = until + AT_MOST_MINUTES_MORE * 60_000;
+    const going = () => {
+      const now = performance.now();
+      return now < until || (now < atMost && FAULT_KINDS.some((kind) => faults[kind] === 0));
+    };
     const hurt = async () => {
-      const done = await draw.of(FAULTS)?.(mixed);
-      if (done === undefined) return;
-      count(faults, done);
-      say(done);
+      const kind = deck.next();
+      if (!(await FAULTS[kind].fault(mixed))) {
+        deck.putBack(kind);
+        return;
+      }
+      faults[kind] += 1;
+      say(kind);
     };
     const clients = Array.from({ length: CLIENTS }, async (_, client) => {
       // Clients draw by themselves, so that their pace does not change which faults are drawn.
@@ -89,6 +111,7 @@ export async function runMix({ seed, minutes, say }: MixOptions): Promise<MixRep
     for (const model of Object.keys(models)) {
       if (await recovers(mixed, model, wrong)) count(calls, 'answered');
     }
+    wrong.push(...(await roomWrong(stack.home)));
   } finally {
     const code = await stack.stop();
     if (code !== 0) wrong.push(`berth up ended with ${String(code)}`);
@@ -100,7 +123,25 @@ export async function runMix({ seed, minutes, say }: MixOptions): Promise<MixRep
     if (wrong.length === 0 && violations.length === 0) removeFolder(stack.home);
     else say(`its home is kept: ${stack.home}`);
   }
+  say(`done: ${FAULT_KINDS.map((kind) => `${kind} ${faults[kind]}`).join(', ')}`);
   return { seed, faults, calls, wrong, violations };
+}
+
+/** What of the room that the log gives is not as measured, once nothing is under way. */
+async function roomWrong(home: string): Promise<readonly string[]> {
+  const worker = workerId(readFileSync(join(home, 'worker-id'), 'utf8').trim());
+  const log = openLogOf(home);
+  const until = performance.now() + ROOM_WITHIN_MS;
+  try {
+    for (;;) {
+      const state = await log.fold(streams.worker(worker), initialWorker(worker), evolveWorker);
+      const differences = roomDifferences(state, home);
+      if (differences.length === 0 || performance.now() > until) return differences;
+      await rest(200);
+    }
+  } finally {
+    await log.close();
+  }
 }
 
 /** One call of a drawn kind. @returns how it ended */

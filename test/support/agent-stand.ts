@@ -7,6 +7,8 @@ import { decisionId, type DeviceId, modelKey, RAM, residentId, type WorkerId } f
 import type { Contract, EngineKind } from '#domain/placement-terms.js';
 import { aContract, aDecision } from '#domain/testing/given.js';
 import { GIB, MIB } from '#domain/units.js';
+import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
+import type { WorkerState } from '#domain/worker/state.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
@@ -126,6 +128,11 @@ export class AgentStand {
     const events: Recorded<WorkerEvent>[] = [];
     for await (const e of this.log.readForwards<WorkerEvent>(streams.worker(this.worker))) events.push(e);
     return events;
+  }
+
+  /** As every api and the agent itself know the worker. */
+  state(): Promise<WorkerState> {
+    return this.log.fold(streams.worker(this.worker), initialWorker(this.worker), evolveWorker);
   }
 
   async of<T extends BerthEventType>(type: T): Promise<DataOf<T>[]> {

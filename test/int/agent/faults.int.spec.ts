@@ -15,7 +15,9 @@ import { isAlive } from '#runtime/process-info.js';
 import { readRoom } from '../../../apps/worker-agent/src/agent/room.js';
 import { makeModel } from '../../../apps/worker-agent/src/make-model/index.js';
 import { RAM } from '#domain/ids.js';
+import { MIB } from '#domain/units.js';
 import { AgentStand, type Placed } from '../../support/agent-stand.js';
+import { roomDifferences } from '../../support/measured-room.js';
 import { killedAt } from '../../support/killed-at.js';
 import { ScriptedApi } from '../../support/scripted-api.js';
 import { removeFolder, tempFolder } from '../../support/stack.js';
@@ -32,7 +34,7 @@ const ENDS = ['ResidentEvicted', 'ResidentCrashed', 'ResidentFoundGone', 'LoadFa
 const isForkedBy = (parent: number, pid: number): boolean =>
   new RegExp(`^PPid:\\t${parent}$`, 'm').test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 
-describe('an agent that meets with faults', () => {
+describe('an agent that meets with faults', { timeout: 180_000 }, () => {
   const programs = tempFolder();
   const unruly = writeUnrulyServer(join(programs, 'llama-server'));
   const stand = new AgentStand({ LLAMA_SERVER_BIN: unruly });
@@ -56,7 +58,8 @@ describe('an agent that meets with faults', () => {
     );
     const residents = started.map(({ residentId }) => residentId);
     expect(new Set(residents).size).toBe(residents.length);
-  });
+    await roomAsMeasured();
+  }, 60_000);
   afterAll(async () => {
     await stand.endAgent();
     const violations = await checkInvariants(stand.log, { atRest: true });
@@ -65,6 +68,15 @@ describe('an agent that meets with faults', () => {
     expect(violations).toEqual([]);
   }, 180_000);
 
+  /** The room that the next decision would be given is what the machine has left. */
+  const roomAsMeasured = async (): Promise<void> => {
+    let wrong: readonly string[] = [];
+    // Readings come once a second, and loads that a fault left open are finished first.
+    await waitFor('the room is as measured', 30_000, async () => {
+      wrong = roomDifferences(await stand.state(), stand.home);
+      return wrong.length === 0;
+    }).catch(() => expect(wrong).toEqual([]));
+  };
   const loaded = async (
     model: string,
     over: Parameters<AgentStand['decide']>[1] = {},
@@ -385,13 +397,17 @@ describe('an agent that meets with faults', () => {
 
   it('gives the room of a killed engine back: what is free is as measured', async () => {
     const room = async () => (await readRoom([RAM]))[0]?.bytes ?? 0;
-    const placed = await loaded('quay/big');
-    const ready = await stand.ready(placed);
-    const heldBytes = ready.measured.hostAnonymousBytes;
+    // So much that to count it as another program's, or not at all, is seen.
+    const large = { slots: 8, microBatch: 128, flashAttention: true };
+    const placed = await stand.decide('quay/a', { contextTokens: 2 ** 18, contract: large });
+    const { measured } = await stand.ready(placed);
+    const heldBytes = measured.hostAnonymousBytes;
+    expect(heldBytes).toBeGreaterThan(512 * MIB);
+    await roomAsMeasured();
     const during = await room();
-    process.kill(placed.pid, 'SIGKILL');
+    process.kill((await stand.started(placed)).pid, 'SIGKILL');
     expect(await end(placed)).toBe('ResidentCrashed');
     // Others use this machine too: most of what it held must be seen again within some looks.
     await waitFor('its memory is free again', 20_000, async () => (await room()) > during + heldBytes / 2);
-  });
+  }, 120_000);
 });
