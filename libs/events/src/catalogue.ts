@@ -1,5 +1,6 @@
 import { callsFold } from '#domain/calls/call-history.js';
 import { catalogFold } from '#domain/catalog/catalog.js';
+import { claimFold } from '#domain/claims/claim.js';
 import type { StreamFold } from '#domain/decider.js';
 import type { BerthEvent } from '#domain/events/index.js';
 import { fleetFold } from '#domain/fleet/fleet.js';
@@ -31,6 +32,7 @@ export const catalogue = {
   calls: (key: ModelKey) => typed(streams.calls(key), callsFold(key)),
   history: (id: WorkerId, key: ModelKey) => typed(streams.history(id, key), historyFold(id, key)),
   catalog: (id: WorkerId) => typed(streams.catalog(id), catalogFold(id)),
+  model: (key: ModelKey) => typed(streams.model(key), claimFold),
   settings: (scope: string) => typed(streams.settings(scope), settingsFold(scope)),
   key: (keyId: string) => typed(streams.key(keyId), keyFold),
   operator: (id: WorkerId) => typed(streams.operator(id), operatorFold(id)),
@@ -45,6 +47,7 @@ export const CATEGORIES = [
   'calls',
   'history',
   'catalog',
+  'model',
   'settings',
   'key',
   'operator',
@@ -74,6 +77,8 @@ export function streamNamed(name: string): TypedStream<unknown, BerthEvent> | un
       return widened(catalogue.calls(modelKey(id)));
     case 'catalog':
       return widened(catalogue.catalog(workerId(id)));
+    case 'model':
+      return widened(catalogue.model(modelKey(id)));
     case 'history': {
       const pair = parseHistoryStream(name);
       return pair && widened(catalogue.history(pair.workerId, pair.modelKey));

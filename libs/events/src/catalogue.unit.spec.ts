@@ -9,6 +9,7 @@ describe('the catalogue of streams', () => {
       'calls-owner/model-2',
       'history-w1~owner/model-2',
       'catalog-w1',
+      'model-owner/model-2',
       'settings-w1~owner/model',
       'key-k1',
       'operator-w1',

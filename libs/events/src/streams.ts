@@ -6,6 +6,7 @@ export const streams = {
   calls: (key: ModelKey): string => `calls-${key}`,
   history: (id: WorkerId, key: ModelKey): string => `history-${id}~${key}`,
   catalog: (id: WorkerId): string => `catalog-${id}`,
+  model: (key: ModelKey): string => `model-${key}`,
   /** `fleet`, a worker id, or `<workerId>~<modelKey>`. */
   settings: (scope: string): string => `settings-${scope}`,
   key: (keyId: string): string => `key-${keyId}`,

@@ -38,6 +38,7 @@ export const CURRENT_VERSIONS = {
   ModelChanged: 1,
   ModelGone: 1,
   WeightsHashed: 1,
+  LoadClaimed: 1,
   ApiStarted: 1,
   ApiStopped: 1,
   ApiLost: 1,

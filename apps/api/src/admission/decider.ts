@@ -26,6 +26,7 @@ import type { CallHistories } from '../fleet/call-histories.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Activity } from './activity.js';
 import { BackOff } from './back-off.js';
+import { type Claim, CLAIM_HOLDS_MS, LoadClaims } from './load-claims.js';
 import type { Wanted } from './port.js';
 import { Refusals } from './refusals.js';
 import type { Terms, TermsByWorker } from './terms.js';
@@ -84,6 +85,7 @@ export class Decider {
   readonly #o: DeciderOptions;
   readonly #backOff: BackOff;
   readonly #refusals: Refusals;
+  readonly #claims: LoadClaims;
   readonly #deciding = new Set<WorkerId>();
   readonly #projecting = new Set<string>();
   readonly #unprojectable = new Map<string, Map<string, number>>();
@@ -95,6 +97,7 @@ export class Decider {
     this.#o = options;
     this.#backOff = new BackOff(options.fleet, options.now);
     this.#refusals = new Refusals(options.log, options.logger, options.now);
+    this.#claims = new LoadClaims(options);
   }
 
   /**
@@ -184,6 +187,8 @@ export class Decider {
     const workers = have.flatMap((id) => fleet.worker(id) ?? []).filter((w) => w.registered && !w.lost);
     const connected = workers.filter((w) => sessions.isConnected(w.workerId));
     if (connected.length === 0) return this.#nobody(key, have);
+    const claimed = this.#claims.of(key);
+    if (claimed) return { kind: 'wait', why: claimed.why, againInMs: claimed.inMs };
     if (!this.#read(key, connected, queue)) return { kind: 'queued', why: 'its history is being read' };
     const options = connected.map((worker) => this.#on(worker, wanted, ticket, queue));
     const best = this.#best(options, isOverdue(ticket, now(), wanted.settings));
@@ -309,8 +314,12 @@ export class Decider {
           this.#project(id, wanted.model.modelKey, artifact, contract);
         return { kind: 'sizing', why: 'the engine is asked what the model would take' };
       case 'decided':
-        void this.#append(worker, { type: 'PlacementDecided', data: outcome.data }, wanted.callId, (newer) =>
-          placementPlanStillStands(outcome.data, newer),
+        void this.#append(
+          worker,
+          { type: 'PlacementDecided', data: outcome.data },
+          wanted.callId,
+          (newer) => placementPlanStillStands(outcome.data, newer),
+          this.#claimOf(id, wanted, outcome.data.decisionId),
         );
         return { kind: 'deciding', why: 'its placement is being written' };
       case 'wait': {
@@ -323,6 +332,14 @@ export class Decider {
     }
   }
 
+  /** A model that is cold everywhere is claimed where more than one worker could load it; a call that names its worker has no choice. */
+  #claimOf(id: WorkerId, { model, worker }: Wanted, decision: DecisionId): Claim | undefined {
+    const { modelKey: key } = model;
+    const have = this.#o.fleet.models.get(key)?.workers.length ?? 0;
+    if (have < 2 || worker !== undefined || !this.#claims.isCold(key)) return undefined;
+    return { modelKey: key, workerId: id, decisionId: decision };
+  }
+
   async #append(
     worker: WorkerState,
     event:
@@ -330,8 +347,9 @@ export class Decider {
       | { readonly type: 'CoresRepinned'; readonly data: CoresRepinned },
     correlationId: string,
     stands: (newer: WorkerState) => boolean,
+    claim?: Claim,
   ): Promise<void> {
-    const { fleet, log, logger } = this.#o;
+    const { fleet, log, logger, now } = this.#o;
     const id = worker.workerId;
     // The same id at the same revision is taken once, however often it is tried.
     const decision: NewEvent<DecisionEvent> = {
@@ -342,6 +360,13 @@ export class Decider {
     this.#deciding.add(id);
     try {
       let { revision } = worker;
+      const claimed = claim && (await this.#claims.take(claim, correlationId));
+      if (claimed?.kind === 'unavailable') {
+        logger.warn({ worker: id, why: claimed.message }, 'a load could not be claimed');
+        this.#troubled();
+      }
+      if (claimed && claimed.kind !== 'taken') return;
+      const claimedAtMs = now();
       for (let conflicts = 0; ; conflicts += 1) {
         const result = await appendDecision(log, streams.worker(id), revision, decision, {
           deadlineMs: APPEND_DEADLINE_MS,
@@ -358,6 +383,7 @@ export class Decider {
         // decided anew.
         const newer = fleet.worker(id);
         if (!newer || conflicts >= MOST_CONFLICTS || !stands(newer)) return;
+        if (claim && now() - claimedAtMs > CLAIM_HOLDS_MS) return;
         revision = newer.revision;
       }
     } catch (error) {

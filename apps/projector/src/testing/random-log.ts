@@ -52,6 +52,7 @@ const WORKER_TYPES = [
 ] as const satisfies readonly BerthEventType[];
 const CALL_TYPES = ['CallStarted', 'CallFinished'] as const;
 const CATALOG_TYPES = ['ModelFound', 'ModelChanged', 'ModelGone', 'WeightsHashed'] as const;
+const MODEL_TYPES = ['LoadClaimed'] as const;
 const HISTORY_TYPES = [
   'LoadProjected',
   'LoadMeasured',
@@ -126,6 +127,7 @@ export function drawEvents(seed: number, count: number): Drawn[] {
       pick(FLEET_TYPES),
       pick(ASKED_TYPES),
       pick(READINGS_TYPES),
+      pick(MODEL_TYPES),
     ]);
     const sample = SAMPLES[type] as Readonly<Record<string, unknown>>;
     const data: Record<string, unknown> = { ...sample };
@@ -167,6 +169,7 @@ function streamOf(type: BerthEventType, worker: string, model: string, keyId: st
   const isOneOf = (types: readonly string[]) => types.includes(type);
   if (isOneOf(CALL_TYPES)) return `calls-${model}`;
   if (isOneOf(CATALOG_TYPES)) return `catalog-${worker}`;
+  if (isOneOf(MODEL_TYPES)) return `model-${model}`;
   if (isOneOf(HISTORY_TYPES)) return `history-${worker}~${model}`;
   if (type === 'WhatIfSummarised') return 'fleet-what-if';
   if (isOneOf(FLEET_TYPES)) return 'fleet-apis';

@@ -2,6 +2,7 @@ import type { CallEvent } from './call-events.js';
 import type { CatalogEvent } from './catalog-events.js';
 import type { FleetEvent, IdentityEvent } from './fleet-events.js';
 import type { HistoryEvent } from './history-events.js';
+import type { ModelEvent } from './model-events.js';
 import type { KeyEvent, OperatorEvent, PullEvent, SettingsEvent } from './other-events.js';
 import type { ReadingsEvent } from './readings-events.js';
 import type { WhatIfEvent } from './what-if-events.js';
@@ -13,6 +14,7 @@ export * from './envelope.js';
 export * from './fleet-events.js';
 export * from './history-events.js';
 export * from './limits.js';
+export * from './model-events.js';
 export * from './other-events.js';
 export * from './readings-events.js';
 export * from './what-if-events.js';
@@ -24,6 +26,7 @@ export type BerthEvent =
   | CallEvent
   | HistoryEvent
   | CatalogEvent
+  | ModelEvent
   | FleetEvent
   | WhatIfEvent
   | IdentityEvent

@@ -10,6 +10,7 @@ import {
   MOST_FOREIGN_PROCESSES,
   MOST_TAIL_BYTES,
   MOST_WORKING_BYTES,
+  type ModelEvent,
   type OperatorEvent,
   type PullEvent,
   type ReadingsEvent,
@@ -27,6 +28,7 @@ interface EventIn extends Record<Category, BerthEvent> {
   calls: CallEvent;
   history: HistoryEvent;
   catalog: CatalogEvent;
+  model: ModelEvent;
   settings: SettingsEvent;
   key: KeyEvent;
   operator: OperatorEvent;
@@ -76,6 +78,7 @@ const CATEGORY_OF: { readonly [T in BerthEventType]: CategoryOf<T> } = {
   ModelChanged: 'catalog',
   ModelGone: 'catalog',
   WeightsHashed: 'catalog',
+  LoadClaimed: 'model',
   ApiStarted: 'fleet',
   ApiStopped: 'fleet',
   ApiLost: 'fleet',

@@ -399,6 +399,7 @@ export const SAMPLES: { readonly [T in BerthEventType]: DataOf<T> } = {
     apiId: api,
   },
   LogCreated: { logId: '01979d3e-0000-4000-8000-000000000009', createdAt: at },
+  LoadClaimed: { modelKey: key, workerId: worker, decisionId: decision },
   SettingsChanged: { patch: { goal: 'time-to-output' }, by: 'cli' },
   KeyIssued: { keyId: 'k1', name: 'laptop', scope: 'use', sha256: 'ff00', expiresAt: at },
   KeyRevoked: { keyId: 'k1', by: 'cli' },

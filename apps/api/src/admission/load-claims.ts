@@ -1,0 +1,120 @@
+import type { ModelEvent } from '#domain/events/model-events.js';
+import type { WorkerEvent } from '#domain/events/worker-events.js';
+import type { DecisionId, ModelKey, WorkerId } from '#domain/ids.js';
+import type { EventLog, NewEvent } from '#events/event-log.js';
+import { streams } from '#events/streams.js';
+import { derivedId } from '#runtime/ids.js';
+import type { Fleet } from '../fleet/fleet.js';
+
+/** Whoever holds a claim begins no try of its decision later than this after it. */
+export const CLAIM_HOLDS_MS = 5000;
+/** A claim whose decision was not seen for so long is void: the last try of it has ended by then. */
+const VOID_AFTER_MS = 10_000;
+/** By the writers' clocks, which are not ours: a claim of this age was void before we saw it. */
+const OLD_MS = 120_000;
+const LOOK_AGAIN_MS = 200;
+/** A worker writes fewer while a claim is young: its decision is among them, if it was written. */
+const RECENT_EVENTS = 256;
+const APPEND_DEADLINE_MS = 4000;
+
+export interface Claim {
+  readonly modelKey: ModelKey;
+  readonly workerId: WorkerId;
+  readonly decisionId: DecisionId;
+}
+
+export type Claimed =
+  /** The decision may be appended, as long as the claim holds. */
+  | { readonly kind: 'taken' }
+  /** Somebody else loads it: what is known now has to be looked at again. */
+  | { readonly kind: 'another' }
+  | { readonly kind: 'unavailable'; readonly message: string };
+
+export interface LoadClaimsOptions {
+  readonly fleet: Pick<Fleet, 'residentsOf' | 'catchUpWorker' | 'worker'>;
+  readonly log: Pick<EventLog, 'append' | 'readBackwards'>;
+  readonly now: () => number;
+}
+
+/**
+ * A model that is cold everywhere is loaded once. The expected revision of a worker's stream guards the room of that worker
+ * alone: two apis that decide at the same moment for two workers would both load. So each claims the load first, in the
+ * stream of the model, with the revision that it read there.
+ */
+export class LoadClaims {
+  readonly #o: LoadClaimsOptions;
+  /** When a claim of another was first seen here, by decision. */
+  readonly #seenAt = new Map<ModelKey, { readonly decisionId: DecisionId; readonly atMs: number }>();
+  readonly #waits = new Map<ModelKey, { readonly untilMs: number; readonly why: string }>();
+
+  constructor(options: LoadClaimsOptions) {
+    this.#o = options;
+  }
+
+  /** Whether nobody has it in memory, or loads it. What a lost worker runs is unknown, and is not counted on. */
+  isCold(key: ModelKey): boolean {
+    const { fleet } = this.#o;
+    return !fleet
+      .residentsOf(key)
+      .some(({ workerId, resident }) => !resident.leaving && fleet.worker(workerId)?.lost !== true);
+  }
+
+  /** What a load is held back by: a claim of another whose decision is not there yet. */
+  of(key: ModelKey): { readonly why: string; readonly inMs: number } | undefined {
+    const wait = this.#waits.get(key);
+    const inMs = (wait?.untilMs ?? 0) - this.#o.now();
+    if (wait && inMs > 0 && this.isCold(key)) return { why: wait.why, inMs };
+    this.#waits.delete(key);
+    return undefined;
+  }
+
+  async take(claim: Claim, correlationId: string): Promise<Claimed> {
+    const { log, fleet } = this.#o;
+    const { modelKey: key } = claim;
+    const stream = streams.model(key);
+    const [last] = await log.readBackwards<ModelEvent>(stream, 1);
+    if (last && last.event.data.decisionId !== claim.decisionId) {
+      const { workerId } = last.event.data;
+      // Its decision may stand in a stream that this fold is behind of.
+      await fleet.catchUpWorker(workerId);
+      if (!this.isCold(key)) return { kind: 'another' };
+      if (!(await this.#isOver(key, last.event.data, last.metadata.at))) return this.#waitFor(key, workerId);
+    }
+    const event: NewEvent<ModelEvent> = {
+      id: derivedId('LoadClaimed', claim.decisionId),
+      event: { type: 'LoadClaimed', data: claim },
+      cause: { correlationId, causationId: correlationId },
+    };
+    const expected = last ? last.revision : 'no-stream';
+    const outcome = await log.append(stream, [event], expected, { deadlineMs: APPEND_DEADLINE_MS });
+    if (outcome.ok) {
+      this.#seenAt.delete(key);
+      this.#waits.delete(key);
+      return { kind: 'taken' };
+    }
+    if (outcome.error.kind === 'conflict') return this.#waitFor(key, undefined);
+    return { kind: 'unavailable', message: outcome.error.message };
+  }
+
+  /** Its decision was written, and what came of it is gone; or it never came. */
+  async #isOver(key: ModelKey, { workerId, decisionId }: Claim, at: string): Promise<boolean> {
+    const nowMs = this.#o.now();
+    if (nowMs - Date.parse(at) > OLD_MS) return true;
+    const recent = await this.#o.log.readBackwards<WorkerEvent>(streams.worker(workerId), RECENT_EVENTS);
+    if (recent.some(({ event }) => event.type === 'PlacementDecided' && event.data.decisionId === decisionId))
+      return true;
+    // Counted from when it was first seen here, since clocks of machines differ.
+    const seen = this.#seenAt.get(key);
+    if (seen?.decisionId === decisionId) return nowMs - seen.atMs > VOID_AFTER_MS;
+    this.#seenAt.set(key, { decisionId, atMs: nowMs });
+    return false;
+  }
+
+  #waitFor(key: ModelKey, workerId: WorkerId | undefined): Claimed {
+    const where =
+      workerId === undefined ? 'another worker' : (this.#o.fleet.worker(workerId)?.name ?? workerId);
+    const why = `its load on ${where} has been claimed by another api at the same moment`;
+    this.#waits.set(key, { untilMs: this.#o.now() + LOOK_AGAIN_MS, why });
+    return { kind: 'another' };
+  }
+}
