@@ -1,6 +1,7 @@
-import { copyFile, mkdir, mkdtemp, readFile, rm, utimes, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gguf } from '@huggingface/gguf';
 import type { CatalogEvent } from '#domain/events/index.js';
 import { workerId } from '#domain/ids.js';
 import { openEventLog } from '#events/connect.js';
@@ -11,18 +12,23 @@ import { createLogger } from '#runtime/logger.js';
 import { startCatalog } from '../../apps/worker-agent/src/models/catalog.js';
 import { DescribingReader } from '../../apps/worker-agent/src/models/describing.js';
 import { HeaderReader } from '../../apps/worker-agent/src/models/header-reader.js';
+import { readGguf } from '../../apps/worker-agent/src/models/gguf-file.js';
+import { headerBytes, type SampleValue } from '../../apps/worker-agent/src/models/gguf-samples.js';
 import { scan } from '../../apps/worker-agent/src/models/scan.js';
 import { makeModel } from '../../apps/worker-agent/src/make-model/index.js';
 
 /**
  * Times scans of 10,000 files: headers unknown, then known, then one file changed, then by a new process that remembers
  * them. Once as GGUF files in 2,500 folders, once as folders for transformers of ten files each. Then how long it takes from
- * a change on disk to its event in the log, with the first of them watched.
+ * a change on disk to its event in the log, with the first of them watched. Then one header as large models have it, read by
+ * the reader here and by the one of Hugging Face.
  */
 const FILES = 10_000;
 const LABELS = ['F16', 'Q8_0', 'Q6_K', 'Q4_K_M'];
 const SHARDS = 5;
 const CHANGES = 9;
+const WORDS = 150_000;
+const READS = 9;
 const HEADINGS = '  seconds  of processor  headers read  artifacts';
 
 const root = await mkdtemp(join(tmpdir(), 'berth-scan-bench-'));
@@ -33,6 +39,7 @@ try {
   console.log(`${'for transformers'.padEnd(28)}${HEADINGS}`);
   await measure(join(root, 'modern'), await safetensorsFolders(join(root, 'modern')));
   await changes(join(root, 'gguf'));
+  await readers(join(root, 'large.gguf'));
 } finally {
   await rm(root, { recursive: true, force: true });
 }
@@ -174,5 +181,46 @@ async function changes(models: string): Promise<void> {
   const at = (share: number) => (sorted[Math.ceil(share * sorted.length) - 1] ?? 0).toFixed(2);
   console.log(
     `a change on disk to its event: p50 ${at(0.5)} s, the longest of ${CHANGES} ${at(1)} s; budget 2 s`,
+  );
+}
+
+/** A header with a vocabulary of 150,000 words, each with its score and its type, and a merge for nearly every one. */
+async function readers(file: string): Promise<void> {
+  const list = (of: number, value: (i: number) => SampleValue): SampleValue => ({
+    type: 9,
+    of,
+    value: Array.from({ length: WORDS }, (_, i) => value(i)),
+  });
+  const bytes = headerBytes({
+    pairs: [
+      ['general.architecture', { type: 8, value: 'llama' }],
+      ['tokenizer.ggml.tokens', list(8, (i) => ({ type: 8, value: `word-${i}` }))],
+      ['tokenizer.ggml.scores', list(6, (i) => ({ type: 6, value: i }))],
+      ['tokenizer.ggml.token_type', list(5, () => ({ type: 5, value: 1 }))],
+      ['tokenizer.ggml.merges', list(8, (i) => ({ type: 8, value: `wo rd-${i}` }))],
+    ],
+    tensors: Array.from({ length: 300 }, (_, i) => ({
+      name: `blk.${i}.weight`,
+      shape: [8n, 8n],
+      type: 0,
+      offset: BigInt(i * 256),
+    })),
+  });
+  await writeFile(file, Buffer.concat([bytes, Buffer.alloc(300 * 256 + 64)]));
+  const { size } = await stat(file);
+  const of = async (read: () => Promise<unknown>): Promise<string> => {
+    const ms: number[] = [];
+    for (let i = 0; i < READS; i++) {
+      const cpu = process.cpuUsage();
+      await read();
+      const { user, system } = process.cpuUsage(cpu);
+      ms.push((user + system) / 1000);
+    }
+    return `${(ms.sort((a, b) => a - b)[Math.floor(READS / 2)] ?? 0).toFixed(1)} ms`;
+  };
+  const own = await of(() => readGguf(file, size));
+  const other = await of(() => gguf(file, { allowLocalFile: true }));
+  console.log(
+    `a header of ${(bytes.length / 1024 / 1024).toFixed(1)} MiB with ${WORDS} words: ${own} of processor, by @huggingface/gguf ${other}`,
   );
 }

@@ -28,7 +28,10 @@ const kept = (key: string, value: SampleValue): FactValue => {
 const plain = (value: number | bigint | boolean) => (typeof value === 'bigint' ? Number(value) : value);
 
 const expected = ({ pairs, tensors }: SampleHeader) => ({
-  values: Object.fromEntries(pairs.map(([key, value]) => [key, kept(key, value)])),
+  // Read and not kept: it would not become a key of its own.
+  values: Object.fromEntries(
+    pairs.filter(([key]) => key !== '__proto__').map(([key, value]) => [key, kept(key, value)]),
+  ),
   tensors: tensors.map(({ name, shape, type, offset }) => ({
     name,
     shape: shape.map(Number),
