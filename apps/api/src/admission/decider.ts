@@ -382,8 +382,11 @@ export class Decider {
         // Others wrote first. When the plan still stands against the newer state it is written again; else its call is
         // decided anew.
         const newer = fleet.worker(id);
-        if (!newer || conflicts >= MOST_CONFLICTS || !stands(newer)) return;
-        if (claim && now() - claimedAtMs > CLAIM_HOLDS_MS) return;
+        const lapsed = claim && now() - claimedAtMs > CLAIM_HOLDS_MS;
+        if (!newer || lapsed || conflicts >= MOST_CONFLICTS || !stands(newer)) {
+          if (claim) this.#claims.giveUp(claim);
+          return;
+        }
         revision = newer.revision;
       }
     } catch (error) {

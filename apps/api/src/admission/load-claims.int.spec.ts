@@ -17,7 +17,7 @@ import { foundModel } from '../testing/scripted-agent.js';
 import { eventually } from '../testing/stand.js';
 import { Activity } from './activity.js';
 import { Decider } from './decider.js';
-import { LoadClaims } from './load-claims.js';
+import { type Claim, LoadClaims } from './load-claims.js';
 import type { Wanted } from './port.js';
 import { TermsByWorker } from './terms.js';
 
@@ -177,6 +177,15 @@ describe('a model that is cold on every worker', () => {
     expect(await claims('other')).toHaveLength(2);
   });
 
+  it('is claimed anew at once by an api whose own plan did not stand when it was to be written', async () => {
+    const one = claiming('given-up', first, Date.now);
+    expect(await one.take()).toBe('taken');
+    expect(await one.take()).toBe('another');
+    one.giveUp();
+    expect(await one.take()).toBe('taken');
+    expect(await claims('given-up')).toHaveLength(2);
+  });
+
   it('is claimed anew at once when the load that was claimed has come and gone', async () => {
     const [decided] = await decisions();
     expect((await claims('cold'))[0]?.event.data.decisionId).toBe(decided?.decisionId);
@@ -188,11 +197,16 @@ describe('a model that is cold on every worker', () => {
     const fleet = { residentsOf: () => [], catchUpWorker: () => Promise.resolve(), worker: () => undefined };
     const loadClaims = new LoadClaims({ fleet, log, now });
     const key = modelKey(name);
+    let taken: Claim | undefined;
     return {
       held: () => loadClaims.of(key)?.why,
-      take: async () =>
-        (await loadClaims.take({ modelKey: key, workerId: id, decisionId: decisionId(newId()) }, newId()))
-          .kind,
+      take: async () => {
+        const claim = { modelKey: key, workerId: id, decisionId: decisionId(newId()) };
+        const { kind } = await loadClaims.take(claim, newId());
+        if (kind === 'taken') taken = claim;
+        return kind;
+      },
+      giveUp: () => taken && loadClaims.giveUp(taken),
     };
   }
 });

@@ -45,6 +45,8 @@ export class LoadClaims {
   readonly #o: LoadClaimsOptions;
   /** When a claim of another was first seen here, by decision. */
   readonly #seenAt = new Map<ModelKey, { readonly decisionId: DecisionId; readonly atMs: number }>();
+  /** The newest claim from here whose decision was not written and never will be. */
+  readonly #givenUp = new Map<ModelKey, DecisionId>();
   readonly #waits = new Map<ModelKey, { readonly untilMs: number; readonly why: string }>();
 
   constructor(options: LoadClaimsOptions) {
@@ -90,14 +92,21 @@ export class LoadClaims {
     if (outcome.ok) {
       this.#seenAt.delete(key);
       this.#waits.delete(key);
+      this.#givenUp.delete(key);
       return { kind: 'taken' };
     }
     if (outcome.error.kind === 'conflict') return this.#waitFor(key, undefined);
     return { kind: 'unavailable', message: outcome.error.message };
   }
 
+  /** The plan that it was taken for does not stand any more, and is not written: the next decision need not wait for it. */
+  giveUp({ modelKey, decisionId }: Claim): void {
+    this.#givenUp.set(modelKey, decisionId);
+  }
+
   /** Its decision was written, and what came of it is gone; or it never came. */
   async #isOver(key: ModelKey, { workerId, decisionId }: Claim, at: string): Promise<boolean> {
+    if (this.#givenUp.get(key) === decisionId) return true;
     const nowMs = this.#o.now();
     if (nowMs - Date.parse(at) > OLD_MS) return true;
     const recent = await this.#o.log.readBackwards<WorkerEvent>(streams.worker(workerId), RECENT_EVENTS);
