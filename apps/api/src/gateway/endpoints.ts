@@ -51,10 +51,15 @@ export const endpointsOf = (kind: ModelKind): readonly string[] =>
     )
     .map((endpoint) => endpoint.path);
 
-/** The path without query and without slashes at its end. */
+/**
+ * The path without query, without slashes at its end or twice in a row (a base URL that ends with one makes two), and
+ * without the host that a client which takes this server for its proxy puts before it.
+ */
 export function pathOf(url: string): string {
   const query = url.indexOf('?');
   let path = query < 0 ? url : url.slice(0, query);
+  if (!path.startsWith('/')) path = path.replace(/^https?:\/\/[^/]*/i, '');
+  if (path.includes('//')) path = path.replace(/\/{2,}/g, '/');
   while (path.length > 1 && path.endsWith('/')) path = path.slice(0, -1);
   return path;
 }

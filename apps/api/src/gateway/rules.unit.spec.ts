@@ -3,6 +3,7 @@ import { berthError, type ErrorCode, ERROR_CODES } from '#domain/errors.js';
 import { envelope, retryHeaders } from './answers.js';
 import { readCallBody } from './call-body.js';
 import { withBodyOptions } from './call-options.js';
+import { routeOf } from './endpoints.js';
 import { CHAT } from './engine-routes.js';
 import { mapEngineError } from './engine-errors.js';
 import { downstreamHeaders, upstreamHeaders } from './headers.js';
@@ -10,6 +11,17 @@ import { nearest } from './nearest.js';
 import { isBackground } from './wanted.js';
 
 const OK_BODY = Buffer.from('{}');
+
+it.each([
+  ['/v1/chat/completions/?beta=true', CHAT.path],
+  ['//v1//chat/completions', CHAT.path],
+  ['http://berth.example:8080/v1/chat/completions', CHAT.path],
+  ['HTTP://berth.example', ''],
+  ['/v1/models/http://x', '/v1/models/http:/x'],
+  ['/', '/'],
+])('%s means the route "%s"', (url, route) => {
+  expect(routeOf(url)).toBe(route);
+});
 
 describe('headers', () => {
   it('lets no hop-by-hop header through in either direction, those named by Connection among them', () => {
