@@ -99,7 +99,8 @@ describe('a caller that is slow to ask', () => {
   beforeEach(async () => {
     const gateway = {
       // Longer than everything that a caller is allowed for asking.
-      handle: (_: unknown, res: ServerResponse) => void setTimeout(() => res.end('at last'), 700),
+      handle: (_: unknown, res: ServerResponse, path: string) =>
+        void (path === '/v1/stream' ? res.write('begun') : setTimeout(() => res.end('at last'), 700)),
     };
     const limits = { headersMs: 150, requestMs: 300, lookEveryMs: 20 };
     server = createFront(gateway, (_, res) => res.end(), limits);
@@ -115,6 +116,26 @@ describe('a caller that is slow to ask', () => {
   it('has its connection closed when its head does not end', async () => {
     socket.send('POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n');
     expect(await socket.ends()).toMatch(/^HTTP\/1\.1 408/);
+  });
+
+  it.each([
+    ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', '400'],
+    ['POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n', '400'],
+    [`GET / HTTP/1.1\r\nhost: a\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`, '431'],
+  ])('is told in the words of every error what cannot be read: %#', async (bytes, status) => {
+    socket.send(bytes);
+    const [head = '', body = ''] = (await socket.ends()).split('\r\n\r\n');
+    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(JSON.parse(body)).toMatchObject({ error: { code: 'invalid_request' } });
+  });
+
+  it('finds nothing in an answer that has begun of what it sent beside it', async () => {
+    socket.send('GET /v1/stream HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    await socket.hears('begun');
+    socket.send('no request\r\n\r\n');
+    const heard = await socket.ends();
+    expect(heard.match(/HTTP\/1\.1/g)).toHaveLength(1);
+    expect(heard).not.toContain('error');
   });
 
   it('is answered however long the answer takes, once it has asked', async () => {

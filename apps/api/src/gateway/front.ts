@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { newId } from '#runtime/ids.js';
 import { isDataPlane, routeOf } from './endpoints.js';
 import type { Gateway } from './gateway.js';
+import { refuseUnreadable } from './unreadable.js';
 
 /** How long a caller may take to ask; what it is answered has no limit of time, since a cold load has none. */
 export interface FrontLimits {
@@ -37,6 +38,7 @@ export function createFront(
       framework(req, res);
     }
   });
+  server.on('clientError', refuseUnreadable);
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   server.headersTimeout = limits.headersMs;
   server.requestTimeout = limits.requestMs;
