@@ -20,7 +20,7 @@ import type { Endpoint } from './endpoints.js';
 import { CHAT, type EngineRoute } from './engine-routes.js';
 import { Hold } from './hold.js';
 import { certainlyTooLong } from './prompt-bound.js';
-import type { Prepared, ProtocolCall } from './protocols/protocol.js';
+import { inFieldsOf, type Prepared, type ProtocolCall } from './protocols/protocol.js';
 import { ReasoningFilter } from './reasoning/reasoning-filter.js';
 import type { Resolved, Resolver } from './resolve.js';
 import { answerLoaded, type Ending, type NativeRequest, Serving, type ServingDeps } from './serving.js';
@@ -253,9 +253,10 @@ export class ServedCall implements Slotted {
   }
 
   /** The one end of a call: what its caller is told, what is recorded of it, and what it held. A second does nothing. */
-  #end({ outcome, error, counted }: Ending): void {
+  #end({ outcome, error: said, counted }: Ending): void {
     if (this.#over) return;
     this.#over = true;
+    const error = said && this.#protocol ? inFieldsOf(this.#protocol, said) : said;
     if (error) this.client.fail(error, this.#stream);
     // What the caller saw: after a streamed head the status was 200, whatever came of it.
     const status = error && !this.client.headSent ? statusOf(error) : this.client.status;

@@ -249,6 +249,38 @@ describe('every protocol over the wire', () => {
     expect(message.tools).toHaveLength(1);
   });
 
+  it.each([
+    ['/v1/messages', 'stop', '"stop_sequences" must be texts.', undefined],
+    ['/v1/responses', 'max_tokens', '"max_output_tokens" must be texts.', 'max_output_tokens'],
+    ['/v1/responses', 'messages[1].content', '"input" must be texts.', 'input'],
+    [
+      '/v1/responses',
+      'response_format.json_schema',
+      '"text.format.json_schema" must be texts.',
+      'text.format.json_schema',
+    ],
+    ['/api/chat', 'max_tokens', '"options.num_predict" must be texts.', undefined],
+    ['/api/generate', 'messages[0]', '"prompt" must be texts.', undefined],
+    ['/v1/chat/completions', 'max_tokens', '"max_tokens" must be texts.', 'max_tokens'],
+  ])(
+    '%s: says of the field that the caller wrote what the engine says of "%s"',
+    async (route, param, words, own) => {
+      engine.script = ({ res }) => {
+        const error = { message: `"${param}" must be texts.`, type: 'invalid_request_error', param };
+        res.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+      };
+      const messages = [{ role: 'user', content: 'hi' }];
+      const asked = route === '/v1/responses' ? { input: 'hi' } : { messages, prompt: 'hi', max_tokens: 9 };
+      const answer = await ask(route, JSON.stringify({ model: 'chat-a', ...asked, stream: false }));
+      expect(answer.status).toBe(400);
+      const text = await answer.text();
+      const { error } = JSON.parse(text) as { error: string | { message: string; param?: string } };
+      expect(typeof error === 'string' ? { message: error } : error).toMatchObject(
+        own === undefined ? { message: words } : { message: words, param: own },
+      );
+    },
+  );
+
   it('names the field that was too long', async () => {
     engine.script = ({ res }) => {
       res.writeHead(400, { 'content-type': 'application/json' });

@@ -35,6 +35,8 @@ export interface ProtocolCall extends AnswerFilter {
   coldSeconds?(seconds: number): void;
   /** Said before each request to an engine: whether it is asked by its own route of this protocol. */
   asks?(natively: boolean): void;
+  /** What the caller knows fields of the engine's body as, where it is not by the same name. */
+  readonly fields?: Readonly<Record<string, string>>;
   /** Headers of every answer beside the usual. */
   readonly headers?: readonly (readonly [string, string])[];
 }
@@ -62,6 +64,20 @@ export class Untranslatable extends Error {
   ) {
     super(message);
   }
+}
+
+/**
+ * An error about a field of the engine's body, said of the field that the caller wrote. What stands inside of a list is
+ * said of the whole: a translation has joined and moved its parts.
+ */
+export function inFieldsOf({ fields }: Pick<ProtocolCall, 'fields'>, error: BerthError): BerthError {
+  const [, name = '', inside = ''] = /^([a-z_]+)(.*)$/.exec(error.param ?? '') ?? [];
+  const known = fields?.[name];
+  if (known === undefined) return error;
+  const renamed = (rest: string) => (rest.startsWith('[') ? known : known + rest);
+  const quoted = new RegExp(`"${name}((?:\\[\\d+\\]|\\.[a-z_]+)*)"`, 'g');
+  const message = error.message.replace(quoted, (_, rest: string) => `"${renamed(rest)}"`);
+  return { ...error, message, param: renamed(inside) };
 }
 
 /** Reads the body, translates it, and writes it again: the one place where a translation's refusals become errors. */

@@ -20,7 +20,10 @@ import { MessageEvents } from './stream.js';
 /** Data and all: an empty ping breaks some parsers. */
 const PING = 'event: ping\ndata: {"type":"ping"}\n\n';
 
+const FIELDS = { stop: 'stop_sequences', response_format: 'output_config.format' };
+
 class MessagesCall implements ProtocolCall {
+  readonly fields = FIELDS;
   readonly errors = MESSAGES_ERRORS;
   readonly passing = false;
   readonly headers: readonly (readonly [string, string])[];

@@ -55,8 +55,19 @@ abstract class OllamaCall implements ProtocolCall {
   }
 }
 
+const FIELDS = {
+  max_tokens: 'options.num_predict',
+  stop: 'options.stop',
+  temperature: 'options.temperature',
+  top_k: 'options.top_k',
+  top_p: 'options.top_p',
+  seed: 'options.seed',
+  response_format: 'format',
+};
+
 /** `/api/chat` and `/api/generate`: lines of JSON, the last of them with the figures. */
 class SpeakingCall extends OllamaCall {
+  readonly fields: Readonly<Record<string, string>>;
   readonly #shape: Shape;
   readonly #body: (body: Json) => Json;
   readonly #chat = new ChatStream();
@@ -68,6 +79,7 @@ class SpeakingCall extends OllamaCall {
     super(facts);
     this.#shape = shape;
     this.#body = body;
+    this.fields = shape === GENERATE_SHAPE ? { ...FIELDS, messages: 'prompt' } : FIELDS;
   }
 
   prepare(bytes: Buffer): Result<Prepared> {
@@ -174,11 +186,13 @@ function asChat(answer: Json): Json {
 }
 
 class EmbedCall extends OllamaCall {
+  readonly fields: Readonly<Record<string, string>>;
   readonly #field: 'input' | 'prompt';
 
   constructor(facts: CallFacts, field: 'input' | 'prompt') {
     super(facts);
     this.#field = field;
+    this.fields = { input: field };
   }
 
   prepare(bytes: Buffer): Result<Prepared> {

@@ -17,7 +17,10 @@ import { NativeResponseStream, nativeResponses, readNativeResponse } from './nat
 import { chatOfResponses } from './request.js';
 import { ResponseEvents } from './stream.js';
 
+const FIELDS = { messages: 'input', max_tokens: 'max_output_tokens', response_format: 'text.format' };
+
 class ResponsesCall implements ProtocolCall {
+  readonly fields = FIELDS;
   readonly passing = false;
   readonly #id: string;
   readonly #createdAtSeconds: number;
