@@ -76,7 +76,8 @@ export function tierOf(worker: WorkerState, deviceId: DeviceId): Tier | undefine
   return { capacityBytes: capacity, limitBytes, limitTier };
 }
 
-function capacityOf(worker: WorkerState, deviceId: DeviceId): number | undefined {
+/** D: what it has minus the driver's own; undefined for a device that the worker has not told of. */
+export function capacityOf(worker: WorkerState, deviceId: DeviceId): number | undefined {
   if (deviceId === RAM) return worker.ramBytes;
   const device = worker.devices.find((d) => d.deviceId === deviceId);
   return device && Math.max(0, device.totalBytes - (device.driverReservedBytes ?? 0));
@@ -243,19 +244,17 @@ export function plus(a: BytesByDevice, b: BytesByDevice): BytesByDevice {
 }
 
 /**
- * A setting above its parent tier is refused, naming the tier and both figures.
+ * A setting above its parent tier is refused, naming the tier and both figures. Bytes of a device, or a number of cores.
  * @returns the parent that the value is above, or undefined when it may be set.
  */
 export function limitAboveParent(
   worker: WorkerState,
-  deviceId: DeviceId,
-  tier: 'designation' | 'setting',
+  resource: DeviceId | 'cores',
   value: number,
-): { readonly tier: 'device' | 'designation'; readonly bytes: number } | undefined {
-  const capacity = capacityOf(worker, deviceId);
-  const designation = worker.limits.designation.get(deviceId);
-  if (tier === 'setting' && designation !== undefined && value > designation)
-    return { tier: 'designation', bytes: designation };
-  if (capacity !== undefined && value > capacity) return { tier: 'device', bytes: capacity };
-  return undefined;
+): { readonly tier: 'device' | 'designation'; readonly value: number } | undefined {
+  const capacity = resource === 'cores' ? worker.physicalCores : capacityOf(worker, resource);
+  const designation = worker.limits.designation.get(resource);
+  if (designation !== undefined && designation <= (capacity ?? Infinity))
+    return value > designation ? { tier: 'designation', value: designation } : undefined;
+  return capacity !== undefined && value > capacity ? { tier: 'device', value: capacity } : undefined;
 }

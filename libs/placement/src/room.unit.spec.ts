@@ -5,6 +5,8 @@ import { chargeOf } from './charges.js';
 import { encroachment, limitAboveParent, roomBytes, roomOf } from './room.js';
 import { contract, ramBytes, resident, residents, worker } from './testing/factories.js';
 
+const CARD = deviceId('gpu-a');
+
 describe('room', () => {
   it.each([
     [128, 90, 20, 10, 70],
@@ -49,10 +51,16 @@ describe('room', () => {
   });
 
   it('refuses a setting above its parent tier, naming the tier', () => {
-    const tiers = worker({ ramMax: 100 });
-    expect(limitAboveParent(tiers, RAM, 'setting', 101)).toEqual({ tier: 'designation', bytes: 100 });
-    expect(limitAboveParent(tiers, RAM, 'designation', 1e15)).toMatchObject({ tier: 'device' });
-    expect(limitAboveParent(tiers, RAM, 'setting', 100)).toBeUndefined();
+    const tiers = worker({
+      ramMax: 100,
+      physicalCores: 8,
+      devices: [{ deviceId: CARD, kind: 'cuda', name: 'card', totalBytes: 1000, driverReservedBytes: 200 }],
+    });
+    expect(limitAboveParent(tiers, RAM, 101)).toEqual({ tier: 'designation', value: 100 });
+    expect(limitAboveParent(tiers, RAM, 100)).toBeUndefined();
+    expect(limitAboveParent(tiers, CARD, 801)).toEqual({ tier: 'device', value: 800 });
+    expect(limitAboveParent(tiers, CARD, 800)).toBeUndefined();
+    expect(limitAboveParent(tiers, 'cores', 9)).toEqual({ tier: 'device', value: 8 });
   });
 
   it('reserves the budget of a plan until it is ready, less what its own victims still hold', () => {

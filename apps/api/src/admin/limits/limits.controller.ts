@@ -1,9 +1,11 @@
 import { Body, Controller, Inject, Param, Patch, UsePipes } from '@nestjs/common';
 import { IsInt, IsString, Length, Min, ValidateIf } from 'class-validator';
 import { RAM, workerId } from '#domain/ids.js';
+import { formatBytes } from '#domain/units.js';
 import type { WireWritten } from '#domain/wire/index.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { streams } from '#events/streams.js';
+import { capacityOf, limitAboveParent, nameOf } from '#placement/room.js';
 import { Fleet } from '../../fleet/fleet.js';
 import { By } from '../access/admin.guard.js';
 import { CommandLog, expecting } from '../commands/command-log.js';
@@ -64,22 +66,21 @@ export class LimitsController {
 }
 
 function check(state: WorkerState, resource: string, value: number | null): void {
-  const capacity = capacityOf(state, resource);
-  if (capacity === undefined) {
-    const known = [RAM, ...state.devices.map((d) => d.deviceId), 'cores'];
-    const message = `The worker has no "${resource.slice(0, 200)}". It has ${[...new Set(known)].join(', ')}.`;
+  const devices = [...new Set([RAM, ...state.devices.map((d) => d.deviceId)])];
+  const asked = resource === 'cores' ? resource : devices.find((id) => id === resource);
+  if (asked === undefined || (asked !== 'cores' && capacityOf(state, asked) === undefined)) {
+    const message = `The worker has no "${resource.slice(0, 200)}". It has ${[...devices, 'cores'].join(', ')}.`;
     fail('invalid_request', message, 'resource');
   }
-  const parent = Math.min(capacity, state.limits.designation.get(resource) ?? capacity);
-  if (value === null || value <= parent) return;
-  const message = `${value} is more than the ${parent} that the worker was started with for ${resource}. Set at most that.`;
-  fail('limit_above_parent', message, { param: 'value', details: { parent, asked: value } });
-}
-
-function capacityOf(state: WorkerState, resource: string): number | undefined {
-  if (resource === 'cores') return state.physicalCores;
-  return (
-    state.devices.find((d) => d.deviceId === resource)?.totalBytes ??
-    (resource === RAM ? state.ramBytes : undefined)
-  );
+  const above = value === null ? undefined : limitAboveParent(state, asked, value);
+  if (value === null || !above) return;
+  const said = (n: number): string => (asked === 'cores' ? `${n} cores` : formatBytes(n));
+  const what = asked === 'cores' ? 'the machine' : nameOf(asked);
+  const parent =
+    above.tier === 'device'
+      ? `the ${said(above.value)} that ${what} has`
+      : `the limit of ${said(above.value)} that the worker was started with for ${what}`;
+  const message = `${said(value)} is more than ${parent}. Set at most that.`;
+  const details = { tier: above.tier, parent: above.value, asked: value };
+  fail('limit_above_parent', message, { param: 'value', details });
 }
