@@ -7,13 +7,25 @@ import { chargesOf, termsByDevice } from './charges.js';
 import { callTokens } from './context.js';
 import type { PlacementInput, PlacementOutcome } from './contract.js';
 import { decide } from './decide.js';
-import { acceleratorsOf, roomOf } from './room.js';
+import { acceleratorsOf } from './room.js';
 import { placementPlanStillStands } from './still-stands.js';
 import { evictingInput, placementInput, reversedMap, RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
 import { explore, must } from './testing/explored.js';
 import { decidedOf } from './testing/factories.js';
 
 vi.setConfig({ testTimeout: TIMEOUT_MS });
+
+/** What a device may give to models: its smallest tier, less what other programs use beyond what that leaves. */
+function mayGive(worker: WorkerState, deviceId: DeviceId): number {
+  const { designation, setting } = worker.limits;
+  const device = worker.devices.find((d) => d.deviceId === deviceId);
+  const has =
+    deviceId === RAM
+      ? (worker.ramBytes ?? 0)
+      : (device?.totalBytes ?? 0) - (device?.driverReservedBytes ?? 0);
+  const limit = Math.min(has, designation.get(deviceId) ?? has, setting.get(deviceId) ?? has);
+  return limit - Math.max(0, (worker.foreign.get(deviceId) ?? 0) - (has - limit));
+}
 
 /** What a device lacks for a decision when the named victims go; 0 or less when it fits. Counted afresh. */
 function lacks(
@@ -23,11 +35,10 @@ function lacks(
   deviceId: DeviceId,
 ): number {
   const charges = chargesOf(worker);
-  const room = roomOf(worker, deviceId);
   let held = 0;
   for (const [id, charge] of charges) if (!victims.includes(id)) held += charge.bytes.get(deviceId) ?? 0;
   const need = termsByDevice(data.need).get(deviceId) ?? 0;
-  return held + need + room.encroachmentBytes - (room.limitBytes ?? 0);
+  return held + need - mayGive(worker, deviceId);
 }
 
 const devicesOf = (worker: WorkerState): readonly DeviceId[] => [RAM, ...acceleratorsOf(worker)];
@@ -70,6 +81,7 @@ function withMore(given: PlacementInput, bytes: number): PlacementInput {
     limits: {
       ...worker.limits,
       designation: new Map([...worker.limits.designation].map(([k, v]) => [k, v + bytes])),
+      setting: new Map([...worker.limits.setting].map(([k, v]) => [k, v + bytes])),
     },
   };
   return { ...given, worker: larger };
@@ -77,10 +89,14 @@ function withMore(given: PlacementInput, bytes: number): PlacementInput {
 
 const victimIds = (data: PlacementDecidedData): readonly string[] => data.victims.map((v) => v.residentId);
 
+/** Without the model's own resident, which is replaced whether its room is needed or not. */
+const othersIn = ({ modelKey, victims }: PlacementDecidedData): PlacementDecidedData['victims'] =>
+  victims.filter((victim) => victim.modelKey !== modelKey);
+
 function noneInVain({ data, given: { worker } }: Decided): void {
   if (!data) return;
   const victims = victimIds(data);
-  for (const spared of victims) {
+  for (const { residentId: spared } of othersIn(data)) {
     const others = victims.filter((id) => id !== spared);
     must(
       devicesOf(worker).some((device) => lacks(worker, data, others, device) > 0),
@@ -117,7 +133,7 @@ describe('whatever the state, a decision', () => {
         }
       },
       'never takes a busy, loading, leaving, pinned or higher-band victim': ({ data, given }) => {
-        for (const { residentId, modelKey } of data?.victims ?? []) {
+        for (const { residentId, modelKey } of data ? othersIn(data) : []) {
           const victim = given.worker.residents.get(residentId);
           const band = given.residentPolicies?.get(modelKey)?.priority ?? Infinity;
           must(victim?.phase === 'ready' && victim.leaving === undefined, () => `${residentId} is not ready`);

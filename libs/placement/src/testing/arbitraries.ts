@@ -105,7 +105,10 @@ const drawnGeometry = fc
     }),
   );
 
-/** A call to a cold model among up to eight residents, with or without accelerators; its ticket is not overdue. */
+/**
+ * A call to a model that is cold, or there under another ask, among up to eight other residents, with or without
+ * accelerators; its ticket is not overdue.
+ */
 export const placementInput: fc.Arbitrary<PlacementInput> = fc
   .record({ cards: fc.integer({ min: 0, max: 2 }), residents: fc.integer({ min: 0, max: 8 }) })
   .chain(({ cards, residents: n }) => {
@@ -117,6 +120,18 @@ export const placementInput: fc.Arbitrary<PlacementInput> = fc
       cardMib: fc.integer({ min: 20, max: 400 }),
       foreign: fc.integer({ min: 0, max: 40 }),
       headroom: fc.integer({ min: 0, max: 40 }),
+      driverMib: fc.constantFrom(0, 0, 8),
+      settings: fc.array(fc.option(fc.integer({ min: 20, max: 400 }), { nil: undefined, freq: 2 }), {
+        minLength: devices.length,
+        maxLength: devices.length,
+      }),
+      own: fc.option(
+        fc.record({ mib: fc.integer({ min: 1, max: 120 }), device: fc.constantFrom(...devices) }),
+        {
+          nil: undefined,
+          freq: 2,
+        },
+      ),
       geometries: fc.array(drawnGeometry, { minLength: 1, maxLength: 2 }),
       rungs: fc.option(fc.uniqueArray(fc.constantFrom(...RUNGS), { minLength: 1 }), { nil: undefined }),
       priority: fc.constantFrom(0, 1, 2),
@@ -136,20 +151,38 @@ export const placementInput: fc.Arbitrary<PlacementInput> = fc
       })),
       asker,
     ];
+    const devices = [RAM, ...CARDS.slice(0, d.cards)];
+    // Under another ask: it is replaced, and never reused.
+    const own = d.own && {
+      ...resident(ASKER, { bytes: d.own.mib * MIB, device: d.own.device }),
+      residentId: residentId('resident-own'),
+    };
     const state: WorkerState = worker({
-      ramMax: d.ramMax * MIB,
+      limits: {
+        designation: new Map([[RAM, d.ramMax * MIB]]),
+        setting: new Map(
+          devices.flatMap((id, i) => {
+            const mib = d.settings[i];
+            return mib === undefined ? [] : [[id, mib * MIB] as const];
+          }),
+        ),
+      },
       ramBytes: (d.ramMax + d.headroom) * MIB,
       engines: d.cards > 0 ? [LLAMA_SERVER] : [BUILT_IN],
       devices: CARDS.slice(0, d.cards).map((id) => ({
         deviceId: id,
         kind: 'cuda',
         name: 'card',
-        totalBytes: d.cardMib * MIB,
+        totalBytes: (d.cardMib + d.driverMib) * MIB,
+        driverReservedBytes: d.driverMib * MIB,
       })),
-      foreign: new Map([RAM, ...CARDS.slice(0, d.cards)].map((id) => [id, d.foreign * MIB])),
+      foreign: new Map(devices.map((id) => [id, d.foreign * MIB])),
       physicalCores: 16,
       memoryBandwidth: { allGBps: 40, oneCoreGBps: 10 },
-      residents: residents(...d.drawn.map((r) => r.resident)),
+      residents: residents(
+        ...d.drawn.map((r) => r.resident),
+        ...(own ? [{ ...own, contract: { ...own.contract, kvType: 'q8_0' as const } }] : []),
+      ),
       pins: new Set(d.drawn.filter((r) => r.pinned).map((r) => r.resident.modelKey)),
     });
     return input(ASKER, {
