@@ -109,7 +109,9 @@ async function start(): Promise<Running> {
   });
   const installed = new InstalledEngines({
     drivers,
-    say: async (now) => void (await facts.ofItself({ type: 'WorkerRegistered', data: registrationOf(now) })),
+    say: async (now) => {
+      await facts.ofItself({ type: 'WorkerRegistered', data: registrationOf(now) });
+    },
     log,
   });
   const probed = await installed.probe();

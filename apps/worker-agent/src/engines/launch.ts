@@ -31,7 +31,7 @@ export async function launchEngine(options: LaunchOptions): Promise<EngineProces
   const { plan, folder } = options;
   if (!isExecutable(options.command)) {
     folder.remove(plan.residentId);
-    const message = `The engine's program ${options.command} is not there, or cannot be executed. Restart the agent once it is mended.`;
+    const message = `The engine's program ${options.command} is not there, or cannot be executed. Once it is mended, it is used again.`;
     throw new LoadFailure('incompatible-engine', message, '');
   }
   let variables: Readonly<Record<string, string>>;
