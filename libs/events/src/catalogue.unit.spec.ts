@@ -20,6 +20,7 @@ describe('the catalogue of streams', () => {
     ]) {
       expect(streamNamed(name)?.name).toBe(name);
     }
+    expect(streamNamed('history-w1~two\nlines')?.fold.initial()).toMatchObject({ modelKey: 'two\nlines' });
     expect(streamNamed('history-w1~o/m-2')?.fold.initial()).toMatchObject({
       workerId: 'w1',
       modelKey: 'o/m-2',

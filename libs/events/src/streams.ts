@@ -18,8 +18,8 @@ export const streams = {
   identity: 'log-identity',
 } as const;
 
-/** Splits `history-<workerId>~<modelKey>`. A worker id holds no `~`. */
+/** Splits `history-<workerId>~<modelKey>`. A worker id holds no `~`; a key may hold anything. */
 export function parseHistoryStream(stream: string): { workerId: WorkerId; modelKey: ModelKey } | undefined {
-  const match = /^history-([^~]+)~(.+)$/.exec(stream);
+  const match = /^history-([^~]+)~(.+)$/s.exec(stream);
   return match ? { workerId: match[1] as WorkerId, modelKey: match[2] as ModelKey } : undefined;
 }

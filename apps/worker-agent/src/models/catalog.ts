@@ -112,8 +112,10 @@ class DiskCatalog implements Catalog {
 
   filesOf(modelKey: ModelKey, artifact: string): readonly string[] | undefined {
     const scanned = this.found.get(modelKey);
-    const complete = scanned?.model.artifacts.find((a) => a.label === artifact)?.complete === true;
-    return complete ? scanned.files.get(artifact) : undefined;
+    const found = scanned?.model.artifacts.find((a) => a.label === artifact);
+    // Whatever was decided: whoever opens pickled weights runs what they contain.
+    if (found?.complete !== true || found.format === 'pickle') return undefined;
+    return scanned?.files.get(artifact);
   }
 
   everyFileOf(modelKey: ModelKey): readonly string[] | undefined {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -64,6 +65,30 @@ describe('the models folder', () => {
     // The name of the file says nothing, so its header does.
     expect(models[1]?.model.artifacts[0]?.label).toBe('F16');
   });
+
+  test('names no model by what cannot be typed, and finds its files all the same', async () => {
+    const file = await put('chat-a', 'acme/new\nline\u0007/ship-F16.gguf');
+    const [found] = await scanned();
+    expect(found?.model).toMatchObject({ modelKey: 'acme/new_line_', path: 'acme/new\nline\u0007' });
+    expect(found?.files.get('F16')).toEqual([file]);
+  });
+
+  test.skipIf(process.platform === 'win32')(
+    'opens nothing that is no file: a pipe, a device, a folder',
+    async () => {
+      await put('chat-a', 'acme/ship/ship-F16.gguf');
+      for (const name of ['pipe-F16.gguf', 'config.json', 'berth.json'])
+        execFileSync('mkfifo', [join(root, 'acme/ship', name)]);
+      await symlink('/dev/zero', join(root, 'acme/ship/endless-F16.gguf'));
+      await mkdir(join(root, 'acme/ship/folder-F16.gguf'));
+      await mkdir(join(root, 'acme/other/config.json'), { recursive: true });
+      await symlink('..', join(root, 'acme/ship/up'));
+      const models = await scanned();
+      expect(models.map(({ model }) => [model.modelKey, model.artifacts.map((a) => a.files.length)])).toEqual(
+        [['acme/ship', [1]]],
+      );
+    },
+  );
 
   test('gives the geometry of what it finds, to the byte', async () => {
     const file = await put('moe', 'm/moe.gguf');

@@ -52,7 +52,8 @@ export async function scan(
   const cutRoots: string[] = [];
   for (const root of roots) {
     const budget = new FolderBudget();
-    for (const folder of await foldersOf(root, budget)) {
+    for (const one of await foldersOf(root, budget)) {
+      const folder = { ...one, key: callable(one.key) };
       const known = found.get(folder.key);
       found.set(
         folder.key,
@@ -100,6 +101,10 @@ export async function scan(
     cutRoots,
   };
 }
+
+/** A name of a folder may hold what no caller can type, and what breaks a line of a log in two. */
+// eslint-disable-next-line no-control-regex -- these are what is looked for
+const callable = (key: string): string => key.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '_');
 
 function readAll(
   headers: HeaderReader,
