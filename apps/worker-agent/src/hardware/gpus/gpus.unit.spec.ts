@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { GIB, MIB } from '#domain/units.js';
 import { parseAmdSmi, parseRocmSmi } from './amd.js';
 import { parseApple } from './apple.js';
+import { oneCard } from './fake-tools.js';
 import { NVIDIA_FIELDS, parseNvidia, unknownField } from './nvidia-csv.js';
 import { parseNvidiaXml, partIds } from './nvidia-xml.js';
 import { readGpus } from './read-gpus.js';
@@ -36,6 +37,22 @@ describe('nvidia-smi in lines', () => {
     expect(Object.keys(sparse ?? {})).not.toContain('utilizationPercent');
     expect(Object.keys(sparse ?? {})).not.toContain('powerWatts');
   });
+
+  it.each(['[N/A]', 'N/A', '[Not Supported]', '[Insufficient Permissions]', ''])(
+    'takes "%s" in any field for what is not known',
+    (nothing) => {
+      const line = oneCard(500, []).lines.trim().split(', ');
+      for (const at of NVIDIA_FIELDS.keys()) {
+        const [reading] = parseNvidia(line.map((field, i) => (i === at ? nothing : field)).join(', '));
+        // Without an id or a size there is no device.
+        if (['uuid', 'memory.total'].includes(NVIDIA_FIELDS[at] ?? '')) expect(reading).toBeUndefined();
+        else expect(Object.values({ ...reading, ...reading?.device })).not.toContain(0);
+        if (NVIDIA_FIELDS[at] === 'memory.used') expect(reading).not.toHaveProperty('usedBytes');
+        if (NVIDIA_FIELDS[at] === 'compute_cap')
+          expect(reading?.device).not.toHaveProperty('computeCapability');
+      }
+    },
+  );
 
   it('leaves out a device whose size is unknown, and noise', () => {
     expect(parseNvidia(recorded('nvidia-570-no-memory.csv'))).toEqual([]);
@@ -82,6 +99,15 @@ describe('the report of nvidia-smi', () => {
     expect(reading).toMatchObject({ device: { driverReservedBytes: 641 * MIB }, powerWatts: 78.42 });
     expect(reading?.processes).toEqual([{ pid: 100, bytes: 29000 * MIB }, { pid: 101 }]);
     expect(Object.keys(reading ?? {})).not.toContain('utilizationPercent');
+  });
+
+  it('that lists no processes at all does not say that there are none', () => {
+    const { report } = oneCard(500, []);
+    const listed = (processes: string) =>
+      parseNvidiaXml(report.replace(/<processes>.*<\/processes>/, `<processes>${processes}</processes>`))[0];
+    expect(listed('')?.processes).toEqual([]);
+    expect(listed('N/A')).not.toHaveProperty('processes');
+    expect(listed('N/A')?.usedBytes).toBe(500 * MIB);
   });
 
   it('of a card in parts: the parts are the devices, each with its own processes', async () => {
