@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -16,6 +16,7 @@ import {
   type RunningEngine,
 } from '../ports.js';
 import { markedProcesses } from './engine-family.js';
+import { DEFAULT_TIMING } from './readiness.js';
 import { findProgram } from './spawn.js';
 import { EngineBench, eventually } from './test-bench.js';
 
@@ -75,6 +76,22 @@ describe('the built-in engine driver', () => {
     }
     const unnamed = await fetch(`http://127.0.0.1:${engine.port}/props`);
     expect(unnamed.status).toBe(401);
+  });
+
+  it('finds its folder again that somebody removed: what runs is kept, and more is launched', async () => {
+    const own = new EngineBench();
+    try {
+      const impatient = own.driver({ timing: { ...DEFAULT_TIMING, keepFilesEveryMs: 50 } });
+      const runs = await own.start('chat-a', {}, impatient);
+      rmSync(join(own.home, 'engines'), { recursive: true });
+      const file = join(own.home, 'engines', `${runs.residentId}.json`);
+      await eventually('its state file is there again', () => existsSync(file));
+      expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ pid: runs.pid });
+      rmSync(join(own.home, 'engines'), { recursive: true });
+      expect((await own.start('chat-a', {}, impatient)).pid).toBeGreaterThan(0);
+    } finally {
+      await own.close();
+    }
   });
 
   const sizes: [string, ModelKind, Parameters<EngineBench['plan']>[1]][] = [

@@ -1,4 +1,4 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineStateFile } from '../ports.js';
 
@@ -8,6 +8,11 @@ export class EngineFolder {
 
   constructor(home: string) {
     this.path = join(home, 'engines');
+    this.make();
+  }
+
+  /** Again before each launch: somebody may have removed it, and what runs needs none of it. */
+  make(): void {
     mkdirSync(this.path, { recursive: true, mode: 0o700 });
   }
 
@@ -25,12 +30,19 @@ export class EngineFolder {
 
   writePlan(residentId: string, plan: object): string {
     const file = this.planFile(residentId);
+    this.make();
     writeWhole(file, plan);
     return file;
   }
 
   writeState(state: EngineStateFile): void {
+    this.make();
     writeWhole(this.stateFile(state.residentId), state);
+  }
+
+  /** By its state file alone an engine is found by the next agent. */
+  knows(residentId: string): boolean {
+    return existsSync(this.stateFile(residentId));
   }
 
   /** After the process is gone. The log stays, for whoever wants to know why. */

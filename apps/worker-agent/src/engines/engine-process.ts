@@ -14,7 +14,7 @@ import { awaitReady, type Timing } from './readiness.js';
 
 const POLL_GONE_MS = 100;
 const OWN_WAY_MS = 2000;
-const CUT_LOG_EVERY_MS = 30_000;
+const KEEP_FILES_EVERY_MS = 30_000;
 /** A killed process is gone within milliseconds; one that the kernel holds is not waited for without end. */
 const FAMILY_LOOKS = 100;
 const FAMILY_LOOK_MS = 20;
@@ -33,12 +33,12 @@ export class EngineProcess implements RunningEngine {
     private readonly timing: Timing,
     child?: ChildProcess,
   ) {
-    const cutting = setInterval(() => cutLog(folder.logFile(state.residentId)), CUT_LOG_EVERY_MS);
-    cutting.unref();
+    const keeping = setInterval(() => this.#keepFiles(), timing.keepFilesEveryMs ?? KEEP_FILES_EVERY_MS);
+    keeping.unref();
     if (state.pidStartTicks !== undefined) this.pidStartTicks = state.pidStartTicks;
     this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then(async (exit) => {
       this.#gone = exit;
-      clearInterval(cutting);
+      clearInterval(keeping);
       await this.#endFamily();
       this.folder.remove(state.residentId);
       return exit;
@@ -118,6 +118,16 @@ export class EngineProcess implements RunningEngine {
 
   logTail(): Promise<string> {
     return Promise.resolve(filterLoadTimeLines(readLogStart(this.folder.logFile(this.residentId))));
+  }
+
+  /** Its log does not fill the disk, and whoever comes after this agent finds it. */
+  #keepFiles(): void {
+    try {
+      cutLog(this.folder.logFile(this.residentId));
+      if (!this.folder.knows(this.residentId)) this.folder.writeState(this.state);
+    } catch {
+      // A disk that is full, or not ours to write on now, may be better at the next look; the engine serves on.
+    }
   }
 
   async #stop(): Promise<void> {

@@ -41,6 +41,7 @@ export async function launchEngine(options: LaunchOptions): Promise<EngineProces
     folder.remove(plan.residentId);
     throw error;
   }
+  folder.make();
   // Before the engine opens them: what is put in their place afterwards is another file.
   const loadedFiles = identitiesOf(plan.files);
   const startedAt = new Date().toISOString();

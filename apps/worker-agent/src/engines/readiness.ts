@@ -22,6 +22,8 @@ export interface Timing {
   readonly longestLoadMs?: (bytes: number) => number;
   /** Between SIGTERM and SIGKILL. */
   readonly killAfterMs: number;
+  /** How often its log is cut and its state file looked for; 30 s when left out. */
+  readonly keepFilesEveryMs?: number;
 }
 
 export const DEFAULT_TIMING: Timing = { stallMs: 60_000, killAfterMs: 10_000 };

@@ -151,6 +151,7 @@ export class LlamaServerDriver implements EngineDriver {
 
   #writeKey(residentId: string, key: string): string {
     const file = this.#folder.planFile(residentId);
+    this.#folder.make();
     writeFileSync(file, `${key}\n`, { mode: 0o600 });
     return file;
   }
