@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { RAM } from '#domain/ids.js';
 import { formatBytes } from '#domain/units.js';
-import type { WorkerState } from '#domain/worker/state.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { encroachment, roomOf } from '#placement/room.js';
 import { chargesOf } from '#placement/charges.js';
 import { markedProcesses } from '../../apps/worker-agent/src/engines/engine-family.js';
@@ -45,6 +45,12 @@ function heldByResident(home: string): ReadonlyMap<string, Held> {
   return held;
 }
 
+/** What the engine said that it took: of a buffer that was not written to yet the system gives nothing, and must be able to. */
+function allocatedBytes({ measured }: Resident): number {
+  const ram = measured?.byDevice.find(({ deviceId }) => deviceId === RAM);
+  return ram === undefined ? 0 : ram.weightsBytes + ram.kvBytes + ram.computeBytes;
+}
+
 /**
  * Holds the room of a machine's RAM, as the log's fold gives it to every decision, against what the operating system says:
  * each resident is a process that holds what it is charged with, no other process is an engine, what is left is what others
@@ -55,14 +61,14 @@ export function roomDifferences(state: WorkerState, home: string): readonly stri
   const wrong: string[] = [];
   const held = heldByResident(home);
   const charges = chargesOf(state);
-  let [chargedBytes, anonymous, mapped] = [0, 0, 0];
+  let [chargedBytes, least, most] = [0, 0, 0];
   for (const resident of state.residents.values()) {
     if (resident.phase !== 'ready') wrong.push(`${resident.modelKey} is ${resident.phase}.`);
     chargedBytes += charges.get(resident.residentId)?.bytes.get(RAM) ?? 0;
-    const its = held.get(resident.residentId);
-    if (its === undefined) wrong.push(`${resident.modelKey} is a resident without a process.`);
-    anonymous += its?.anonymousBytes ?? 0;
-    mapped += its?.mappedBytes ?? 0;
+    const its = held.get(resident.residentId) ?? { anonymousBytes: 0, mappedBytes: 0 };
+    if (!held.has(resident.residentId)) wrong.push(`${resident.modelKey} is a resident without a process.`);
+    least += its.anonymousBytes;
+    most += Math.max(its.anonymousBytes + its.mappedBytes, allocatedBytes(resident));
   }
   for (const [residentId, { anonymousBytes: bytes }] of held)
     if (![...state.residents.keys()].some((id) => id === residentId))
@@ -71,13 +77,7 @@ export function roomDifferences(state: WorkerState, home: string): readonly stri
     if (bytes >= low && bytes <= high) return;
     wrong.push(`${what}: ${formatBytes(bytes)}, measured ${formatBytes(low)} to ${formatBytes(high)}.`);
   };
-  // A resident in RAM keeps its mapped weights charged, whether or not all of them are in memory now.
-  between(
-    'Residents',
-    chargedBytes,
-    anonymous - RESIDENTS_WITHIN_BYTES,
-    anonymous + mapped + RESIDENTS_WITHIN_BYTES,
-  );
+  between('Residents', chargedBytes, least - RESIDENTS_WITHIN_BYTES, most + RESIDENTS_WITHIN_BYTES);
   const { usedBytes } = readMemory();
   const allHeld = [...held.values()].reduce((sum, its) => sum + its.anonymousBytes, 0);
   const foreignBytes = Math.max(0, usedBytes - allHeld);
@@ -89,8 +89,8 @@ export function roomDifferences(state: WorkerState, home: string): readonly stri
   between(
     'Room',
     room.roomBytes ?? NaN,
-    left(anonymous + mapped + RESIDENTS_WITHIN_BYTES, foreignBytes + FOREIGN_WITHIN_BYTES),
-    left(Math.max(0, anonymous - RESIDENTS_WITHIN_BYTES), foreignBytes),
+    left(most + RESIDENTS_WITHIN_BYTES, foreignBytes + FOREIGN_WITHIN_BYTES),
+    left(Math.max(0, least - RESIDENTS_WITHIN_BYTES), foreignBytes),
   );
   return wrong;
 }
