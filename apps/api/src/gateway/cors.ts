@@ -1,8 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Access } from '../access/access.js';
 
-const EXPOSED =
-  'x-berth-call, x-berth-model, x-berth-worker, x-berth-cold, x-should-retry, retry-after, request-id';
+/** What clients read, and what says where an answer came from. */
+const EXPOSED = [
+  ...['x-berth-call', 'x-berth-model', 'x-berth-worker', 'x-berth-cold'],
+  ...['x-request-id', 'request-id', 'x-should-retry', 'retry-after'],
+].join(', ');
 const METHODS = 'GET, HEAD, POST, OPTIONS';
 /** How long a browser remembers a preflight: a setting that is taken back holds soon. */
 const REMEMBERED_SECONDS = 600;
