@@ -37,11 +37,16 @@ export interface CallBody {
   readonly session?: string;
 }
 
+/** Files that Windows wrote begin with a byte order mark, which no parser of JSON takes. */
+const withoutMark = (bytes: Buffer): Buffer =>
+  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+
 const bad = (message: string, param?: string): BerthError =>
   berthError('invalid_request', message, param === undefined ? {} : { param });
 
 /** @returns what the front door must know of a body, or the 400 that names what is wrong with it. */
-export function readCallBody(bytes: Buffer, endpoint: EngineRoute): Result<CallBody> {
+export function readCallBody(came: Buffer, endpoint: EngineRoute): Result<CallBody> {
+  const bytes = withoutMark(came);
   if (!isUtf8(bytes)) return err(bad('The body is not valid UTF-8. Send JSON in UTF-8.'));
   const parsed = bytes.length <= PARSE_WHOLE_BYTES ? parseWhole(bytes) : undefined;
   if (parsed?.malformed !== undefined) return err(bad(`The body is not valid JSON: ${parsed.malformed}.`));

@@ -22,6 +22,12 @@ describe('the body of a call', () => {
     expect(bodyForEngine(body, 'a')[0]).toBe(body.bytes);
   });
 
+  it('is read, and given on, without the byte order mark that some files begin with', () => {
+    const body = read('\ufeff{"model":"a","messages":[]}');
+    expect(body.modelName).toBe('a');
+    expect(forEngine(body, 'a')).toBe('{"model":"a","messages":[]}');
+  });
+
   it('names the engine’s model, loses our options and asks for the usage of a stream, and keeps all else', () => {
     const text = '{"berth":{"goal":"fast"}, "model":"A@gpu","messages":["{\\"model\\":1}"],"stream":true}';
     expect(forEngine(read(text), 'org/a')).toBe(

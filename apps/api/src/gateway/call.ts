@@ -147,7 +147,7 @@ export class ServedCall implements Slotted {
   #read(bytes: Buffer): Result<CallBody> {
     const came = readCallBody(bytes, this.#endpoint);
     if (!came.ok || !this.#protocol) return came;
-    const prepared = this.#protocol.prepare(bytes);
+    const prepared = this.#protocol.prepare(came.value.bytes);
     if (!prepared.ok) return prepared;
     this.#route = prepared.value.target;
     this.#whenLoaded = prepared.value.whenLoaded;
