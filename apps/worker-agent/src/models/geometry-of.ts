@@ -19,6 +19,9 @@ export function kindOf(keys: HeaderKeys, tensors: readonly TensorFact[]): ModelK
 
 /** Routed experts: one tensor for all (`ffn_up_exps`), or one each in old files (`ffn_up.3`). */
 const EXPERT = /^blk\.\d+\.ffn_(?:[a-z_]+_exps|(?:gate|up|down)\.\d+)\b/;
+/** By its name; or, whatever it is called, one slice of it for each expert. */
+const isOfExperts = ({ name, shape }: TensorFact, expertCount: number): boolean =>
+  EXPERT.test(name) || (expertCount > 0 && shape.length >= 3 && shape.at(-1) === expertCount);
 const BLOCK = /^blk\.(\d+)\./;
 /** Looked up by token, never multiplied with: they stay in host memory beside the token embedding. */
 const LOOKUPS = new Set(['token_embd.weight', 'per_layer_token_embd.weight']);
@@ -58,10 +61,11 @@ export function geometryOf(shards: readonly FileFacts[]): Geometry | { readonly 
     else otherBytes += tensor.bytes;
   }
 
+  const expertCount = keys.number('expert_count') ?? 0;
   const blocks: BlockGeometry[] = [];
   for (let i = 0; i < blockCount; i++) {
     const own = byBlock.get(i) ?? [];
-    const expertBytes = sum(own.filter((t) => EXPERT.test(t.name)));
+    const expertBytes = sum(own.filter((t) => isOfExperts(t, expertCount)));
     blocks.push({
       alwaysBytes: sum(own) - expertBytes,
       expertBytes,
@@ -86,7 +90,7 @@ export function geometryOf(shards: readonly FileFacts[]): Geometry | { readonly 
     outputBytes,
     tiedOutput: outputBytes === 0 && !isEncoder(keys.architecture),
     otherBytes,
-    expertCount: keys.number('expert_count') ?? 0,
+    expertCount,
     expertUsedCount: keys.number('expert_used_count') ?? 0,
     hasChatTemplate: keys.raw('tokenizer.chat_template') !== undefined,
     abilities: abilitiesOf(shards[0]?.template),

@@ -72,6 +72,20 @@ describe('weights', () => {
     });
   });
 
+  test('experts are known by their shape too, and a count of them without any is a dense file', () => {
+    const header = { ...HEADS, block_count: 1, expert_count: 8, expert_used_count: 2 };
+    const own = (...tensors: readonly TensorFact[]) =>
+      geometry(facts('qwen3moe', header, [tensor('blk.0.attn_k.weight', 10), ...tensors])).blocks[0];
+    expect(own(tensor('blk.0.mixer.weight', 400, [512, 64, 8]))).toMatchObject({
+      alwaysBytes: 10,
+      expertBytes: 400,
+    });
+    // Another number of slices, and a table of two dimensions, are none.
+    expect(
+      own(tensor('blk.0.conv.weight', 30, [512, 64, 4]), tensor('blk.0.ffn_gate_inp.weight', 5, [512, 8])),
+    ).toMatchObject({ alwaysBytes: 45, expertBytes: 0 });
+  });
+
   test('without an output of its own it is tied; an encoder has none', () => {
     const own = [tensor('token_embd.weight')];
     expect(geometry(facts('llama', { block_count: 0 }, own)).tiedOutput).toBe(true);
