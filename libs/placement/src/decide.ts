@@ -43,11 +43,11 @@ export function decide(input: PlacementInput): PlacementOutcome {
   const best = bestOf(verdicts, input.settings);
   const better = best && worthWaitingFor(snapshot, best, verdicts);
   if (better) return waitOrTimeOut(snapshot, considered(), better.reason, better.freeInSeconds);
-  if (best) return decided(snapshot, best, considered(best));
+  if (best) return decided(snapshot, best, considered);
   if (input.ticket && isOverdue(input.ticket, input.nowMs, input.settings)) {
     const drained = lookAtAll(snapshot, true);
     const next = bestOf(drained.verdicts, input.settings);
-    if (next) return decided(snapshot, next, drained.considered(next));
+    if (next) return decided(snapshot, next, drained.considered);
   }
   const blocked = verdicts.filter((v) => v.kind === 'blocked');
   const [first] = blocked;

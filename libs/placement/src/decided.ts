@@ -9,7 +9,7 @@ import { workingOf } from './working.js';
 export function decided(
   snapshot: Snapshot,
   best: Admitted,
-  considered: readonly Considered[],
+  considered: (chosen: Admitted) => readonly Considered[],
 ): PlacementOutcome {
   const { input } = snapshot;
   const { plan, forecast } = best;
@@ -17,7 +17,7 @@ export function decided(
   if (plan.projectable)
     return { kind: 'project', wanted: [{ artifact: plan.shape.artifact.label, contract }] };
   const data: PlacementDecidedData = {
-    ...workingOf(snapshot, considered),
+    ...workingOf(snapshot, considered(best)),
     decisionId: input.decisionId,
     residentId: input.residentId,
     artifact: plan.shape.artifact.label,

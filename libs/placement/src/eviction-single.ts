@@ -44,7 +44,7 @@ export function ties(a: EvictionCandidate, b: EvictionCandidate): number {
 const dearestFirst = (a: EvictionCandidate, b: EvictionCandidate): number =>
   b.lossSeconds - a.lossSeconds || -ties(a, b);
 
-/** What a byte on a device is worth to who comes next, in seconds of loss. */
+/** What a byte on a device is worth to who comes next, in seconds of loss: the same for every deficit. */
 export function worthOfByte(deviceId: DeviceId, list: readonly EvictionCandidate[]): number {
   let least = Infinity;
   for (const { frees: of, lossSeconds } of list) {
@@ -63,8 +63,8 @@ export function cheapestOnOne(
   deficitBytes: number,
   list: readonly EvictionCandidate[],
   nodeLimit: number,
+  worth = worthOfByte(deviceId, list),
 ): FoundOnOne {
-  const worth = worthOfByte(deviceId, list);
   const sorted = byRate(deviceId, deficitBytes, list, worth);
   const greedy = greedyOnOne(deficitBytes, sorted);
   const greedyLoss = netLossOf(deviceId, greedy, worth);

@@ -3,7 +3,7 @@ import type { EvictionOrder } from '#domain/placement-terms.js';
 import type { BytesByDevice } from './charges.js';
 import type { EvictionCandidate, EvictionSet } from './eviction-candidate.js';
 import { cheapestSet } from './eviction-exact.js';
-import { cheapestOnOne, FREED_SHARE, ties } from './eviction-single.js';
+import { cheapestOnOne, FREED_SHARE, ties, worthOfByte } from './eviction-single.js';
 
 /** Up to so many candidates the best set is searched for exactly. */
 export const EXACT_CANDIDATES = 20;
@@ -17,9 +17,11 @@ interface OnDevice {
   readonly bytes: number;
   readonly anyUnknown: boolean;
   readonly oneBand: boolean;
+  /** What a byte there is worth to who comes next, in seconds of loss. */
+  readonly worth: number;
 }
 
-const NOBODY: OnDevice = { list: [], bytes: 0, anyUnknown: false, oneBand: true };
+const NOBODY: OnDevice = { list: [], bytes: 0, anyUnknown: false, oneBand: true, worth: 0 };
 
 /** The candidates of one decision, by device, so that each of its plans looks at those alone that could help it. */
 export class EvictionField {
@@ -48,7 +50,8 @@ export class EvictionField {
         anyUnknown ||= c.unknownSize;
         oneBand &&= c.band === list[0]?.band;
       }
-      this.#byDevice.set(deviceId, { list, bytes, anyUnknown, oneBand });
+      const worth = worthOfByte(deviceId, list);
+      this.#byDevice.set(deviceId, { list, bytes, anyUnknown, oneBand, worth });
     }
   }
 
@@ -84,10 +87,11 @@ export function evictionSetOf(
   if (open.size === 0) return NOBODY_GOES;
   if (open.size === 1 && order === 'loss') {
     for (const [deviceId, bytes] of open) {
-      const { list, bytes: most, anyUnknown, oneBand } = field.on(deviceId);
+      const { list, bytes: most, anyUnknown, oneBand, worth } = field.on(deviceId);
       if (most < bytes) return undefined;
       if (anyUnknown || !oneBand || list.length > EXACT_CANDIDATES) break;
-      const found = cheapestOnOne(deviceId, bytes, list, Math.min(NODES_PER_PLAN, field.nodesLeft));
+      const limit = Math.min(NODES_PER_PLAN, field.nodesLeft);
+      const found = cheapestOnOne(deviceId, bytes, list, limit, worth);
       field.nodesLeft -= found.nodes;
       return found;
     }
