@@ -20,9 +20,10 @@ import type {
   LiveItems,
   LiveModel,
   LiveTopic,
+  ResidentItem,
 } from '#domain/wire/index.js';
 import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
-import type { WorkerState } from '#domain/worker/state.js';
+import type { Resident, WorkerState } from '#domain/worker/state.js';
 import { callAfter } from './call-items.js';
 import { decisionAfter, decisionItem, evictionEnded, evictionItem } from './decision-items.js';
 import { ItemList } from './item-list.js';
@@ -51,6 +52,8 @@ export class LiveFold {
   readonly #pulls = new Map<WorkerId, PullsState>();
   readonly #operators = new Map<WorkerId, OperatorState>();
   readonly #facts = new Map<ResidentId, ResidentFacts>();
+  /** When each resident's last call came: the list of calls forgets those of a resident that is seldom called. */
+  readonly #lastCalls = new Map<ResidentId, string>();
   /** As told last, by worker and device. */
   readonly #devices = new Map<string, string>();
   readonly #calls = new ItemList<CallItem>(KEPT, (call) => call.state !== 'running');
@@ -115,7 +118,7 @@ export class LiveFold {
     const all: { readonly [K in LiveTopic]: () => readonly LiveItems[K][] } = {
       residents: () =>
         [...this.#workers.values()].flatMap((worker) =>
-          [...worker.residents.values()].map((r) => residentItem(worker, r, this.#facts.get(r.residentId))),
+          [...worker.residents.values()].map((resident) => this.#residentItem(worker, resident)),
         ),
       devices: () => [...this.#workers.values()].flatMap(deviceItems),
       calls: () => this.#calls.all,
@@ -161,16 +164,23 @@ export class LiveFold {
     if (after.residents !== before.residents || noted !== undefined || renamed) {
       for (const [residentId, resident] of after.residents) {
         if (before.residents.get(residentId) === resident && residentId !== noted && !renamed) continue;
-        this.#tell('residents', residentItem(after, resident, this.#facts.get(residentId)));
+        this.#tell('residents', this.#residentItem(after, resident));
       }
       for (const [residentId, resident] of before.residents) {
         if (after.residents.has(residentId)) continue;
-        const last = residentItem(before, resident, this.#facts.get(residentId));
+        const last = this.#residentItem(before, resident);
         this.#tell('residents', endedItem(last, recorded));
         this.#facts.delete(residentId);
+        this.#lastCalls.delete(residentId);
       }
     }
     this.#tellDevices(after);
+  }
+
+  #residentItem(worker: WorkerState, resident: Resident): ResidentItem {
+    const lastCallAt = this.#lastCalls.get(resident.residentId);
+    const item = residentItem(worker, resident, this.#facts.get(resident.residentId));
+    return lastCallAt === undefined ? item : { ...item, lastCallAt };
   }
 
   #tellDevices(worker: WorkerState): void {
@@ -252,7 +262,16 @@ export class LiveFold {
     const after = callAfter(this.#calls.get(event.data.callId), event);
     if (!after) return;
     this.#calls.put(after.callId, after);
+    this.#noteCall(after);
     this.#tell('calls', after);
+  }
+
+  #noteCall({ workerId: worker, residentId, receivedAt }: CallItem): void {
+    if (worker === undefined || residentId === undefined) return;
+    const id = residentId as ResidentId;
+    // What has ended by now is not listed, and would be kept for ever.
+    if (this.#workers.get(worker as WorkerId)?.residents.has(id) !== true) return;
+    if (receivedAt > (this.#lastCalls.get(id) ?? '')) this.#lastCalls.set(id, receivedAt);
   }
 
   #catalog(id: WorkerId, recorded: Recorded<CatalogEvent>): void {
