@@ -33,7 +33,14 @@ const MOST_HEAP_MB = 2048;
 export class WhatIfs {
   readonly #o: WhatIfsOptions;
   readonly #items = new LastAsked<WhatIfItem>();
-  #running: { readonly id: string; readonly thread: WhatIfThread; readonly ended: Promise<void> } | undefined;
+  #running:
+    | {
+        readonly id: string;
+        readonly thread: WhatIfThread;
+        readonly ended: Promise<void>;
+        readonly over: () => void;
+      }
+    | undefined;
 
   constructor(options: WhatIfsOptions) {
     this.#o = options;
@@ -86,45 +93,53 @@ export class WhatIfs {
     const thread = startThread(order);
     let over: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => (over = resolve));
-    this.#running = { id, thread, ended };
-    const tooLong = setTimeout(() => {
-      this.#fail(id, `It was not done within ${formatSeconds(mostMs / 1000)}; choose a shorter time.`);
-      void thread.terminate();
-    }, mostMs);
+    const tooLong = setTimeout(
+      () =>
+        this.#end(
+          id,
+          failed(`It was not done within ${formatSeconds(mostMs / 1000)}; choose a shorter time.`),
+        ),
+      mostMs,
+    );
+    this.#running = {
+      id,
+      thread,
+      ended,
+      over: () => {
+        clearTimeout(tooLong);
+        over();
+      },
+    };
     thread.on('message', (word: WhatIfWord) => this.#hear(id, word));
-    thread.on('error', (error) => this.#fail(id, `It ended by itself: ${error.message}`));
-    thread.on('exit', () => {
-      clearTimeout(tooLong);
-      this.#running = undefined;
-      this.#fail(id, 'It was stopped before it was done.');
-      over();
-    });
+    thread.on('error', (error) => this.#end(id, failed(`It ended by itself: ${error.message}`)));
+    thread.on('exit', () => this.#end(id, failed('It was stopped before it was done.')));
   }
 
   #hear(id: string, word: WhatIfWord): void {
-    const item = this.#items.get(id);
-    if (item?.state !== 'running') return;
-    const { step: _step, fraction: _fraction, ...rest } = item;
-    switch (word.kind) {
-      case 'step': {
-        const { step, fraction } = word;
-        this.#items.set(id, { ...rest, step, ...(fraction === undefined ? {} : { fraction }) });
-        return;
-      }
-      case 'done':
-        this.#items.set(id, { ...rest, state: 'done', report: word.report });
-        return;
-      case 'failed':
-        this.#fail(id, word.message);
-        return;
-    }
+    if (word.kind === 'done') this.#end(id, { state: 'done', report: word.report });
+    else if (word.kind === 'failed') this.#end(id, failed(word.message));
+    else this.#step(id, word.step, word.fraction);
   }
 
-  #fail(id: string, error: string): void {
+  #step(id: string, step: string, fraction: number | undefined): void {
     const item = this.#items.get(id);
     if (item?.state !== 'running') return;
-    const { step: _step, fraction: _fraction, ...rest } = item;
-    this.#items.set(id, { ...rest, state: 'failed', error });
+    const { fraction: _before, ...rest } = item;
+    this.#items.set(id, { ...rest, step, ...(fraction === undefined ? {} : { fraction }) });
+  }
+
+  /** Whoever reads that it has ended may ask for the next one at once, also while its thread is still going. */
+  #end(id: string, end: End): void {
+    if (this.#running?.id !== id) return;
+    const { thread, over } = this.#running;
+    this.#running = undefined;
+    const item = this.#items.get(id);
+    if (item) {
+      const { step: _step, fraction: _fraction, ...rest } = item;
+      this.#items.set(id, { ...rest, ...end });
+    }
+    void thread.terminate();
+    over();
   }
 
   #timeOf({ from, to }: WhatIfRequest): { readonly fromMs: number; readonly toMs: number } {
@@ -136,6 +151,10 @@ export class WhatIfs {
     return { fromMs, toMs };
   }
 }
+
+type End = Pick<WhatIfItem, 'state' | 'report' | 'error'>;
+
+const failed = (error: string): End => ({ state: 'failed', error });
 
 const threadOf = (order: WhatIfOrder): WhatIfThread =>
   new Worker(new URL('./what-if-thread.js', import.meta.url), {

@@ -77,12 +77,20 @@ describe('a what-if that runs', () => {
     expect(whatIfs.of(item.id)).toMatchObject({ state: 'running', step: 'simulating', fraction: 0.5 });
     expect(() => whatIfs.start({})).toThrow(item.id);
     threads[0]?.emit('message', { kind: 'failed', message: 'No calls lie in this time.' });
-    threads[0]?.emit('exit');
     expect(await whatIfs.ended(item.id)).toMatchObject({
       state: 'failed',
       error: 'No calls lie in this time.',
     });
     expect(whatIfs.start({})).toMatchObject({ state: 'running' });
+  });
+
+  it('makes way for the next one as soon as it says that it is done, however long its thread takes to go', () => {
+    const { whatIfs, threads, item } = begun();
+    threads[0]?.emit('message', { kind: 'done', report: undefined });
+    expect(whatIfs.of(item.id)?.state).toBe('done');
+    const next = whatIfs.start({});
+    threads[0]?.emit('exit');
+    expect([item, next].map(({ id }) => whatIfs.of(id)?.state)).toEqual(['done', 'running']);
   });
 
   it('is ended when it takes too long, and says what to do', async () => {
