@@ -58,11 +58,19 @@ export async function main(argv: readonly string[]): Promise<Outcome> {
     }
     return await command.run(rest);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = sentenceOf(error, name);
     console.error(wrapped(`berth: ${message}`));
     await tellSupervisor(message);
     return exit(error instanceof UsageError ? 2 : 1);
   }
+}
+
+/** What went wrong; of a command line that cannot be used, always with where it stands how it is written. */
+function sentenceOf(error: unknown, name: string | undefined): string {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof UsageError) || message.includes('`berth')) return message;
+  const known = COMMANDS.some((command) => command.name === name);
+  return `${message.replace(/\.$/, '')}; see \`berth help${known ? ` ${name ?? ''}` : ''}\``;
 }
 
 /** A supervisor that started this command shows the sentence instead of an exit code. */

@@ -90,7 +90,8 @@ function refusal(body: unknown, status: number, path: string): AdminRefusal {
   } | null;
   const message = fields?.detail ?? fields?.error?.message ?? fields?.message ?? fields?.title;
   return new AdminRefusal(
-    message ?? `The api refused ${path} with status ${status}.`,
+    message ??
+      `The api refused ${path} with status ${status}. Its log is in the logs folder of Berth's home.`,
     status,
     fields?.code ?? fields?.error?.code,
   );

@@ -13,7 +13,8 @@ export async function findCall(client: AdminClient, given: string): Promise<stri
   if (UUID.test(given)) return given;
   const calls = await client.list<CallRow>('/admin/calls', given === 'last' ? 1 : LOOKED_AT);
   const [newest] = calls;
-  if (newest === undefined) throw new Error('There has been no call yet.');
+  if (newest === undefined)
+    throw new Error('There has been no call yet. Send one to /v1/chat/completions and ask again.');
   if (given === 'last') return newest.callId;
   const fitting = calls.filter(({ callId }) => callId.startsWith(given.toLowerCase()));
   const [only, ...others] = fitting;

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { WhatIfItem, WhatIfNight, WhatIfRequest, WirePage } from '#domain/wire/index.js';
-import { parseBytes } from '#domain/units.js';
+import { MIB, parseBytes } from '#domain/units.js';
 import { EVICTION_ORDERS } from '#domain/placement-terms.js';
 import { parseArgs, type ParsedArgs, valueIn } from '../args.js';
 import type { AdminClient } from '../client/admin-client.js';
@@ -121,6 +121,8 @@ function sizeOf(args: ParsedArgs, name: 'ram-max' | 'vram-max'): number | undefi
 function bytesIn(text: string, flag: string): number {
   const bytes = parseBytes(text);
   if (!bytes) throw new UsageError(`--${flag}: "${text}" is no size; write one such as 24GiB`);
+  if (bytes < MIB)
+    throw new UsageError(`--${flag}: "${text}" is less than a MiB; write it with its unit, such as 24GiB`);
   return bytes;
 }
 

@@ -16,9 +16,12 @@ export function loadSettings(flags: Readonly<Record<string, string | true>>): Re
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException;
         if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-        throw new Error(`The settings file ${path} cannot be read (${code ?? String(error)}).`, {
-          cause: error,
-        });
+        throw new Error(
+          `The settings file ${path} cannot be read (${code ?? String(error)}). Name another one with --config.`,
+          {
+            cause: error,
+          },
+        );
       }
     },
   });

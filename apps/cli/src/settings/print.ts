@@ -1,6 +1,7 @@
 import { maskUrl } from './check-value.js';
 import type { ResolvedSettings } from './resolve.js';
 import { CONFIG_ENV, settingsTable } from './table.js';
+import { MOST_COLUMNS, wrapped } from '../list-table.js';
 import { table } from '../table.js';
 
 export interface PrintedSetting {
@@ -29,13 +30,22 @@ export function printConfig(settings: ResolvedSettings): string {
   return table(['setting', 'value', 'from'], rows);
 }
 
+const FLAG_COLUMNS = 24;
+
+/** A flag and what is said of it, which goes on below itself. */
+function beside(flag: string, text: string): string {
+  const indent = ' '.repeat(FLAG_COLUMNS + 3);
+  const lines = wrapped(text, MOST_COLUMNS - indent.length).replaceAll('\n', `\n${indent}`);
+  return `  ${flag.padEnd(FLAG_COLUMNS)} ${lines}`;
+}
+
 /** The settings as help shows them. */
 export function settingsHelp(): string {
   return settingsTable
-    .map((setting) => {
-      const flag = `--${setting.name} ${setting.placeholder}`;
-      return `  ${flag.padEnd(24)} ${setting.summary}\n  ${''.padEnd(24)} ${setting.env}; default: ${setting.fallback ?? setting.unset ?? ''}`;
-    })
+    .flatMap(({ name, placeholder, summary, env, fallback, unset = '' }) => [
+      beside(`--${name} ${placeholder}`, summary),
+      beside('', `${env}; default: ${fallback ?? unset}`),
+    ])
     .join('\n');
 }
 

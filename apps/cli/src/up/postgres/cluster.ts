@@ -54,7 +54,9 @@ export async function prepareCluster(
   if (code !== 0) {
     rmSync(making, { recursive: true, force: true });
     signal?.throwIfAborted();
-    throw new Error(`The embedded Postgres could not make its data folder ${data}: ${lastLines(output)}`);
+    throw new Error(
+      `The embedded Postgres could not make its data folder ${data}: ${lastLines(output)} Name another home with --home, or set DATABASE_URL to a Postgres of your own.`,
+    );
   }
   renameSync(making, data);
   return note;
@@ -67,7 +69,10 @@ export function socketFolder(folder: string, as: RunAs): string {
   const chosen = [near, join(tmpdir(), `berth-${digest}`), join('/tmp', `berth-${digest}`)].find(
     (path) => Buffer.byteLength(path) <= 86,
   );
-  if (chosen === undefined) throw new Error(`No folder is short enough for the socket of ${folder}.`);
+  if (chosen === undefined)
+    throw new Error(
+      `No folder is short enough for the socket of ${folder}. Name a home with a shorter path with --home.`,
+    );
   mkdirSync(chosen, { recursive: true, mode: 0o700 });
   const found = lstatSync(chosen);
   const ours = [process.getuid?.(), as.owner].includes(found.uid);

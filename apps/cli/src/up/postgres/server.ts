@@ -147,7 +147,9 @@ function spawnServer(
       if (pid !== undefined) process.kill(pid, signal);
       if (await waitFor(() => over, 5_000)) return;
     }
-    throw new Error(`The embedded Postgres of ${data} does not stop.`);
+    throw new Error(
+      `The embedded Postgres of ${data} does not stop. End the process that its postmaster.pid names.`,
+    );
   };
   return { data, ended, hasEnded: () => over, stop };
 }
