@@ -4,7 +4,9 @@ import { workerId } from '#domain/ids.js';
 import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import { checkInvariants, type Violation } from '#events/check/invariants.js';
 import { streams } from '#events/streams.js';
-import { openLogOf, withLogAtRest } from '../support/log-at-rest.js';
+import type { Reproduced } from '#placement/what-if/reproduce.js';
+import { reproduceLog } from '#placement/what-if/reproduce-log.js';
+import { openLogOf, readWholeLog, withLogAtRest } from '../support/log-at-rest.js';
 import { roomDifferences } from '../support/measured-room.js';
 import { removeFolder, type StackOptions, startStack } from '../support/stack.js';
 import {
@@ -37,6 +39,8 @@ export interface MixReport {
   /** What must not be; empty when all is well. */
   readonly wrong: readonly string[];
   readonly violations: readonly Violation[];
+  /** The decisions of its log made again, from the log alone. */
+  readonly reproduced: Reproduced;
 }
 
 const CLIENTS = 4;
@@ -72,6 +76,7 @@ export async function runMix({ seed, minutes, say }: MixOptions): Promise<MixRep
   const wrong: string[] = [];
   const count = (of: Record<string, number>, what: string) => (of[what] = (of[what] ?? 0) + 1);
   let violations: readonly Violation[] = [];
+  let reproduced: Reproduced = { decisions: 0, identical: 0, differences: [] };
   try {
     const until = performance.now() + minutes * 60_000;
     const atMost = until + AT_MOST_MINUTES_MORE * 60_000;
@@ -119,12 +124,15 @@ export async function runMix({ seed, minutes, say }: MixOptions): Promise<MixRep
     while (processesOfHome(stack.home).length > 0 && performance.now() < gone) await rest(100);
     const left = processesOfHome(stack.home);
     if (left.length > 0) wrong.push(`processes were left behind: ${left.join(', ')}`);
-    violations = await withLogAtRest(stack.home, (log) => checkInvariants(log, { atRest: true }));
+    await withLogAtRest(stack.home, async (log) => {
+      violations = await checkInvariants(log, { atRest: true });
+      reproduced = reproduceLog(await readWholeLog(log));
+    });
     if (wrong.length === 0 && violations.length === 0) removeFolder(stack.home);
     else say(`its home is kept: ${stack.home}`);
   }
   say(`done: ${FAULT_KINDS.map((kind) => `${kind} ${faults[kind]}`).join(', ')}`);
-  return { seed, faults, calls, wrong, violations };
+  return { seed, faults, calls, wrong, violations, reproduced };
 }
 
 /** What of the room that the log gives is not as measured, once nothing is under way. */

@@ -2,6 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
 import { packageRoot } from '#runtime/process-info.js';
@@ -32,4 +33,20 @@ export async function withLogAtRest<T>(home: string, use: (log: EventLog) => Pro
     node.kill('SIGTERM');
     await gone;
   }
+}
+
+/** Every event of Berth in the order of the log. */
+export function readWholeLog(log: EventLog): Promise<readonly Recorded<BerthEvent>[]> {
+  return new Promise((resolve, reject) => {
+    const events: Recorded<BerthEvent>[] = [];
+    const subscription = log.subscribeAll([], {
+      onEvent: (recorded) => {
+        events.push(recorded);
+      },
+      onCaughtUp: () => {
+        subscription.stop().then(() => resolve(events), reject);
+      },
+    });
+    subscription.ended.catch(reject);
+  });
 }

@@ -1,27 +1,10 @@
 import { expect } from 'vitest';
 import type { BerthEvent, Recorded } from '#domain/events/index.js';
 import { checkInvariants } from '#events/check/invariants.js';
-import type { EventLog } from '#events/event-log.js';
 import { reproduceLog } from '#placement/what-if/reproduce-log.js';
-import { withLogAtRest } from './log-at-rest.js';
+import { readWholeLog, withLogAtRest } from './log-at-rest.js';
 
-export { openLogOf, withLogAtRest } from './log-at-rest.js';
-
-/** Every event of Berth in the order of the log. */
-export function readWholeLog(log: EventLog): Promise<readonly Recorded<BerthEvent>[]> {
-  return new Promise((resolve, reject) => {
-    const events: Recorded<BerthEvent>[] = [];
-    const subscription = log.subscribeAll([], {
-      onEvent: (recorded) => {
-        events.push(recorded);
-      },
-      onCaughtUp: () => {
-        subscription.stop().then(() => resolve(events), reject);
-      },
-    });
-    subscription.ended.catch(reject);
-  });
-}
+export { openLogOf, readWholeLog, withLogAtRest } from './log-at-rest.js';
 
 /** The invariants of the catalogue and the form of every event, on a log at rest. Every e2e test ends with it. */
 export async function expectInvariants(
