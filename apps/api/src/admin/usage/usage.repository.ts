@@ -33,9 +33,7 @@ export function usagePage(db: ViewsDb, query: UsageQuery, nowMs: number) {
   ];
   const { sinceMs, untilMs } = rangeOf(query, nowMs);
   const range = { fromMs: sinceMs, toMs: untilMs };
-  const counted = byHour
-    ? hours(db, query, range).where('hour', '>=', earliestHour(db, query, groups, range))
-    : days(db, query, sinceMs, untilMs);
+  const counted = byHour ? hoursOfPage(db, query, groups, range) : days(db, query, sinceMs, untilMs);
   const summed = db
     .selectFrom(counted.as('c'))
     .select(groups)
@@ -101,17 +99,27 @@ function days(db: ViewsDb, query: UsageQuery, sinceMs: number, untilMs: number |
 
 const utcDay = sql<string>`date_trunc('day', hour at time zone 'UTC') at time zone 'UTC'`;
 
-/** The hour of the last row of the page: earlier ones need not be summed. */
-function earliestHour(db: ViewsDb, query: UsageQuery, groups: readonly GroupName[], range: Range) {
+/** The hours that a page has rows of: later ones were on pages before, and earlier ones need not be summed. */
+function hoursOfPage(db: ViewsDb, query: UsageQuery, groups: readonly GroupName[], range: Range) {
   const names = groups.filter((name) => name !== 'time');
-  let rows = hours(db, query, range)
+  let rows = hours(db, query, range);
+  let keys = rows
     .clearSelect()
     .select(['hour', ...names])
     .distinct();
-  if (query.after !== undefined) rows = rows.where(behind(groups, decodeCursor(query.after, 3), 'hour'));
+  if (query.after !== undefined) {
+    const after = decodeCursor(query.after, 3);
+    const [time = ''] = after;
+    rows = rows.where('hour', '<=', time);
+    // The first is what an index can begin at.
+    keys = keys.where('hour', '<=', time).where(behind(groups, after, 'hour'));
+  }
   // Backwards along the index; in which order the rows of one hour come does not matter here.
-  for (const name of ['hour', ...names] as const) rows = rows.orderBy(name, 'desc');
-  return db.selectFrom(rows.limit(query.limit + 1).as('page')).select((eb) => eb.fn.min('hour').as('hour'));
+  for (const name of ['hour', ...names] as const) keys = keys.orderBy(name, 'desc');
+  const earliest = db
+    .selectFrom(keys.limit(query.limit + 1).as('page'))
+    .select((eb) => eb.fn.min('hour').as('hour'));
+  return rows.where('hour', '>=', earliest);
 }
 
 /** After the last row of the page before: times fall, names rise. */
