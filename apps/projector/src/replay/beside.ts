@@ -29,7 +29,12 @@ export async function clearBeside(db: ViewsDb, live: string): Promise<void> {
     await sql`drop schema if exists ${sql.id(schema)} cascade`.execute(db);
 }
 
-/** The same for who is no replay: does nothing while one runs. */
+/** Removes the views that a swap has set aside. */
+export async function dropOld(db: ViewsDb, live: string): Promise<void> {
+  await sql`drop schema if exists ${sql.id(besideOf(live).old)} cascade`.execute(db);
+}
+
+/** The same as `clearBeside` for who is no replay: does nothing while one runs. */
 export async function clearLeftovers(db: ViewsDb, live: string): Promise<readonly string[]> {
   const names = Object.values(besideOf(live));
   const { rows } = await sql<{ name: string }>`

@@ -1,8 +1,15 @@
-import { sql } from 'kysely';
 import type { BerthEvent, LogPosition, Recorded } from '#domain/events/index.js';
 import type { EventLog } from '#events/event-log.js';
 import { beginCheckpoint, type Checkpoint } from '../run/checkpoint.js';
-import { besideOf, clearBeside, makeBeside, makeIndexes, openReplaySession, takeTurn } from './beside.js';
+import {
+  besideOf,
+  clearBeside,
+  dropOld,
+  makeBeside,
+  makeIndexes,
+  openReplaySession,
+  takeTurn,
+} from './beside.js';
 import { foldThrough } from './fold-through.js';
 import { endOf } from './live-checkpoint.js';
 import { swap } from './swap.js';
@@ -81,7 +88,7 @@ export async function rebuild(options: ReplayOptions): Promise<Rebuilt> {
       fold,
       ...(signal ? { signal } : {}),
     });
-    await sql`drop schema if exists ${sql.id(besideOf(live).old)} cascade`.execute(session.db);
+    await dropOld(session.db, live);
     return { events, position: folded.position ?? end, setAside };
   } catch (error) {
     // What is left of it after a lost connection is removed by the next one.

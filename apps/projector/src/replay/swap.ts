@@ -19,6 +19,8 @@ export interface SwapOptions {
   readonly folded: Checkpoint;
   readonly fold: (from: Checkpoint, through: LogPosition) => Promise<Checkpoint>;
   readonly signal?: AbortSignal;
+  /** Opens the session that holds the locks. */
+  readonly open?: (databaseUrl: string) => Promise<ViewsSession>;
 }
 
 /** How long the swap may wait for who has a transaction open on the live views: the projector, or a reader. */
@@ -49,10 +51,11 @@ export async function swap({
   folded,
   fold,
   signal,
+  open = openReplaySession,
 }: SwapOptions): Promise<Checkpoint> {
   // The commits of the fold must be on disk before the swap is: they come before it in one write-ahead log.
   await sql`set synchronous_commit to on`.execute(writing.db);
-  const holding = await openReplaySession(databaseUrl);
+  const holding = await open(databaseUrl);
   const giveUpAt = performance.now() + SWAP_WAIT_MS;
   let reached = folded;
   try {

@@ -92,7 +92,7 @@ async function standing(db: ViewsDb, live: string, logId: string, end: LogPositi
 }
 
 /** Views of another version differ by what they are, not by what happened. */
-async function sameTables(db: ViewsDb, live: string): Promise<void> {
+export async function sameTables(db: ViewsDb, live: string): Promise<void> {
   const { rows } = await sql<{ found: boolean }>`
     select to_regclass(${`"${live}".migrations`}) is not null as found`.execute(db);
   if (rows[0]?.found !== true) return;
