@@ -2,6 +2,10 @@
 export const settingText = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);
 
+/** The same to be read: a list without its brackets. */
+export const settingShown = (value: unknown): string =>
+  Array.isArray(value) ? value.map(settingText).join(', ') || 'none' : settingText(value);
+
 /**
  * Reads what a person wrote for a setting: JSON where it is that (`8192`, `true`, `["ram-only"]`), a list where there are
  * commas, else the word itself. Empty takes the setting back (null).
