@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { streams } from '#events/streams.js';
+import { SAMPLES } from '#events/testing/samples.js';
 import { openSession, VIEWS_SCHEMA } from '#schema/connect.js';
 import { runningPostgres } from '../../apps/cli/src/up/postgres/running.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { browserPath, nameless, openBrowser, openPage, type Watched } from '../support/browser.js';
-import { expectInvariants } from '../support/log.js';
+import { expectInvariants, openLogOf } from '../support/log.js';
 import { removeFolder, startStack, type Stack } from '../support/stack.js';
 import { waitFor } from '../support/wait.js';
 
@@ -29,6 +32,9 @@ const WATCH_GROWTH = `
   new MutationObserver(() => {
     globalThis.seen.add(document.querySelector('article:last-of-type .text')?.textContent.length ?? 0);
   }).observe(document.body, { subtree: true, childList: true, characterData: true });`;
+const TRY_AGAIN = `
+  for (const button of document.querySelectorAll('button'))
+    if (button.textContent === 'Try again') button.click();`;
 const FOCUSED = `(({ outlineStyle, outlineWidth }, text) => ({ text, outlineStyle, outlineWidth }))(
   getComputedStyle(document.activeElement), document.activeElement.textContent)`;
 
@@ -46,6 +52,8 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
 
   const to = (place: string) => page.goto(`/#/${place}`);
   const heading = (name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
+  const first = async (list: string): Promise<unknown> =>
+    ((await (await fetch(`${stack.url}/admin/${list}?limit=1`)).json()) as { items: unknown[] }).items[0];
   const resident = () => page.getByTestId('resident').filter({ hasText: MODEL });
 
   beforeAll(async () => {
@@ -133,7 +141,7 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
     await page.getByRole('region', { name: 'Verdicts' }).getByText('fits now').first().waitFor();
     await page
       .getByRole('region', { name: 'Accuracy of sizes' })
-      .getByText(/ram|ctx/)
+      .getByText(/RAM · .* tokens × 1 slot/)
       .first()
       .waitFor();
     await page.getByRole('img', { name: /Tokens per second/ }).waitFor();
@@ -187,6 +195,28 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
     await page.getByRole('heading', { name: /^The views were folded anew from \d+ events/ }).waitFor();
     await page.getByRole('button', { name: 'Verify' }).click();
     await page.getByRole('heading', { name: /^Every row is what the log gives/ }).waitFor();
+  });
+
+  it('shows a line for each night that was summarised, the last one first', async () => {
+    const log = openLogOf(stack.home);
+    for (const day of ['2026-03-01', '2026-03-02']) {
+      const id = randomUUID();
+      const event = { type: 'WhatIfSummarised', data: { ...SAMPLES.WhatIfSummarised, day } } as const;
+      await log.append(streams.whatIf, [{ id, event, cause: { correlationId: id, causationId: id } }], 'any');
+    }
+    await log.close();
+    const { really, least, changes } = SAMPLES.WhatIfSummarised;
+    const nights = await waitFor('both nights are in the view', 20_000, async () => {
+      await page.reload();
+      await to('what-if');
+      await page.getByTestId('night').or(page.getByText('No night was summarised yet')).first().waitFor();
+      const rows = await page.getByTestId('night').allInnerTexts();
+      return rows.length === 2 ? rows : undefined;
+    });
+    expect(nights.map((row) => row.slice(0, 10))).toEqual(['2026-03-02', '2026-03-01']);
+    expect(nights[0]).toContain(`${least.ratio?.toFixed(1)} ×`);
+    expect(nights[0]).toContain(`by ${changes[0]?.name}`);
+    expect(nights[0]?.split(/\s+/)).toContain(String(really.loads));
   });
 
   it('makes a key that is shown once, and revokes it when that is confirmed', async () => {
@@ -260,6 +290,60 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
 
   it('has complained of nothing and asked no other server for anything so far', () => {
     expect(watched.complaints).toEqual([]);
+  });
+
+  it('shows on each page that something is read, what is wrong when it cannot be, and the page after another try', async () => {
+    const { decisionId } = (await first('decisions')) as { decisionId: string };
+    const { callId } = (await first('calls')) as { callId: string };
+    const model = `models/${encodeURIComponent(MODEL)}`;
+    const others = PAGES.filter((name) => !['overview', 'playground'].includes(name));
+    const own = await openPage(browser, stack.url);
+    const { page: looked } = own;
+    let answer: 'fail' | 'pass' = 'pass';
+    let release: () => void = () => undefined;
+    let held: Promise<void> | undefined;
+    await looked.route('**/admin/**', async (route) => {
+      await held;
+      const detail = 'The views cannot be read; they are folded again soon.';
+      await (answer === 'pass'
+        ? route.continue()
+        : route.fulfill({ status: 503, json: { status: 503, code: 'views_unavailable', detail } }));
+    });
+    for (const name of [...others, model, `decisions/${decisionId}`, `calls/${callId}`]) {
+      held = new Promise((resolve) => (release = resolve));
+      answer = 'fail';
+      await looked.goto(`/#/${name}`);
+      const waits = looked.getByRole('status').filter({ hasText: /^Loading / });
+      await waits.first().waitFor();
+      held = undefined;
+      release();
+      await looked.getByRole('alert').getByText('The views cannot be read').first().waitFor();
+      // What could not be read is not shown as empty.
+      expect([name, await looked.locator('.empty:not(:has-text("resident"))').count()]).toEqual([name, 0]);
+      answer = 'pass';
+      await waitFor(`${name} is there`, 10_000, async () => {
+        await looked.evaluate(TRY_AGAIN);
+        return (await looked.getByRole('alert').count()) === 0;
+      });
+      await waits.first().waitFor({ state: 'detached' });
+    }
+    await own.context.close();
+  });
+
+  it('shows that it is read on the pages that are told live, until they are told', async () => {
+    const own = await openPage(browser, stack.url);
+    await own.page.routeWebSocket(/\/live/, () => undefined);
+    for (const [name, parts] of [
+      ['overview', 5],
+      ['playground', 1],
+    ] as const) {
+      await own.page.goto(`/#/${name}`);
+      await own.page.getByRole('status').getByText('Connecting').waitFor();
+      const waits = own.page.getByRole('status').filter({ hasText: /^Loading / });
+      await waits.first().waitFor();
+      expect([name, await waits.count()]).toEqual([name, parts]);
+    }
+    await own.context.close();
   });
 
   it('says that it is disconnected while the api is away, and goes on by itself when it is back', async () => {
