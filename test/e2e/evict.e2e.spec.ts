@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, DataOf, Recorded } from '#domain/events/index.js';
+import { KV_TYPES, RUNGS } from '#domain/placement-terms.js';
 import { MIB } from '#domain/units.js';
-import type { VerdictItem, WhatIfItem } from '#domain/wire/index.js';
+import type { DeviceItem, ResidentItem, VerdictItem, WhatIfItem } from '#domain/wire/index.js';
 import { packageRoot } from '#runtime/process-info.js';
 import { expectedText } from '../../apps/worker-agent/src/make-model/index.js';
 import { expectInvariants, expectReproduced, openLogOf, readWholeLog } from '../support/log.js';
@@ -58,6 +59,10 @@ describe('evicting to fit', () => {
       await log.close();
     }
   };
+  const items = async <Item>(path: string): Promise<readonly Item[]> =>
+    ((await (await fetch(`${stack.url}/admin/${path}`)).json()) as { items: readonly Item[] }).items;
+  const verdicts = (model: string) => items<VerdictItem>(`models/${encodeURIComponent(model)}/verdicts`);
+  const residents = () => items<ResidentItem>('residents');
   const count = (all: readonly Recorded<BerthEvent>[], type: string) =>
     all.filter((e) => e.event.type === type).length;
 
@@ -128,19 +133,25 @@ describe('evicting to fit', () => {
 
   it('tells beforehand whether a model fits, whom it would cost, what it takes and how fast it would be', async () => {
     expect(await says('quay/first')).toBe(first);
-    const { items } = (await (await fetch(`${stack.url}/admin/models/quay%2Fsecond/verdicts`)).json()) as {
-      items: readonly VerdictItem[];
-    };
+    const items = await verdicts('quay/second');
+    // One for each way to place it and each type of its KV cache.
+    const ways = new Set(items.map(({ artifact, rung, kvType }) => `${artifact} ${rung} ${kvType}`));
+    expect([ways.size, items.length]).toEqual([RUNGS.length * KV_TYPES.length, ways.size]);
     const inRam = items.find(({ rung, fits }) => rung === 'ram-only' && fits === 'evicting')!;
+    const resident = (await residents()).find(({ modelKey }) => modelKey === 'quay/first');
     expect(inRam).toMatchObject({
+      workerId: resident?.workerId,
+      workerName: expect.any(String) as string,
       modelKey: 'quay/second',
       artifact: 'F16',
       kvType: 'f16',
       contextTokens: 4096,
-      context: { state: expect.any(String) as string },
-      evicting: [{ modelKey: 'quay/first' }],
-      cores: expect.any(Number) as number,
+      context: { state: expect.stringMatching(/^[a-z-]+$/) as string },
+      evicting: [{ residentId: resident?.residentId, modelKey: 'quay/first' }],
+      reason: 'fits after evicting quay/first',
     });
+    expect(inRam.context?.ceilingTokens).toBeGreaterThanOrEqual(4096);
+    expect(inRam.cores).toBeGreaterThanOrEqual(1);
     const [need] = inRam.need;
     const [room] = inRam.room;
     expect([need?.deviceId, room?.deviceId, need?.basis]).toEqual(['ram', 'ram', 'measured']);
@@ -156,6 +167,13 @@ describe('evicting to fit', () => {
     });
     const unknown = await fetch(`${stack.url}/admin/models/quay%2Fthird/verdicts`);
     expect(unknown.status).toBe(404);
+    // With nobody there it fits at once, and costs nobody.
+    await fetch(`${stack.url}/admin/residents/${resident?.residentId}/evict`, { method: 'POST' });
+    const alone = await waitFor('it fits now', 60_000, async () =>
+      (await verdicts('quay/second')).find(({ rung, fits }) => rung === 'ram-only' && fits === 'now'),
+    );
+    expect(alone.evicting).toEqual([]);
+    expect(alone.room[0]!.bytes).toBeGreaterThanOrEqual(alone.need[0]!.bytes);
   });
 
   it('refuses what can never fit with the need and the limit, and evicts nobody for it', async () => {
@@ -195,26 +213,38 @@ describe('evicting to fit', () => {
   });
 
   it('takes a lower limit while it runs, and none above what it was started with', async () => {
-    const { items } = (await (await fetch(`${stack.url}/admin/workers`)).json()) as {
-      items: readonly { workerId: string }[];
-    };
-    const limit = (value: number | null) =>
-      fetch(`${stack.url}/admin/workers/${items[0]!.workerId}/limits`, {
+    const [worker] = await items<{ workerId: string }>('workers');
+    const patch = async (body: object, id = worker?.workerId) => {
+      const answer = await fetch(`${stack.url}/admin/workers/${id}/limits`, {
         method: 'PATCH',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ resource: 'ram', value }),
+        body: JSON.stringify(body),
       });
-    const above = await limit(421 * MIB);
-    expect([above.status, ((await above.json()) as { code: string }).code]).toEqual([
-      422,
-      'limit_above_parent',
-    ]);
+      const { code, detail, position } = (await answer.json()) as Record<string, string | undefined>;
+      return { status: answer.status, code, detail, position };
+    };
+    const limit = (value: number | null) => patch({ resource: 'ram', value });
+    expect(await limit(421 * MIB)).toMatchObject({ status: 422, code: 'limit_above_parent' });
+    expect(await patch({ resource: 'card', value: 1 })).toMatchObject({
+      status: 400,
+      detail: 'The worker has no "card". It has ram, cores.',
+    });
+    expect(await patch({ resource: 'ram', value: -1 })).toMatchObject({ status: 400 });
+    expect(await patch({ resource: 'ram', value: 1 }, 'nobody')).toMatchObject({ status: 404 });
     const lower = await limit(200 * MIB);
-    expect(lower.ok).toBe(true);
-    expect(await lower.json()).toHaveProperty('position');
+    expect(lower).toMatchObject({ status: 200, position: expect.stringMatching(/^\d+$/) as string });
+    // What stands so already is not written again.
+    expect(await limit(200 * MIB)).toMatchObject({ status: 200, position: undefined });
+    const [read] = await items<{ devices: readonly DeviceItem[] }>(`workers?wait=${lower.position}`);
+    expect(read?.devices.find(({ deviceId }) => deviceId === 'ram')?.limitBytes).toBe(200 * MIB);
+    const inRam = (await verdicts('quay/second')).filter(({ rung }) => rung === 'ram-only');
+    expect(inRam.find(({ kvType }) => kvType === 'f16')).toMatchObject({
+      fits: 'never',
+      reason: expect.stringMatching(/200\.0 MiB/) as string,
+    });
     const refused = await stack.chat('quay/second');
     expect(await refused.text()).toMatch(/200\.0 MiB/);
-    expect((await limit(null)).ok).toBe(true);
+    expect(await limit(null)).toMatchObject({ status: 200 });
     expect(await says('quay/second')).toBe(second);
   });
 
