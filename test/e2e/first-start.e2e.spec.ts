@@ -169,4 +169,38 @@ describe('berth up on an empty machine', () => {
     if (second?.event.type !== 'PlacementDecided') throw new Error('no decision');
     expect(second.event.data.need.every((term) => term.basis === 'measured')).toBe(true);
   });
+
+  it('moves the counter of telemetry not once in a minute in which nothing happens, and on the next call', async () => {
+    const state = async (since: string, seconds: number) =>
+      (await (
+        await fetch(`${stack.url}/admin/telemetry/state?since=${since}&seconds=${seconds}`)
+      ).json()) as { position: string; changed: boolean };
+    let { position } = await state('0', 0);
+    await waitFor('the last call is written down', 60_000, async () => {
+      const later = await state(position, 3);
+      position = later.position;
+      return !later.changed;
+    });
+    const began = position;
+    const until = performance.now() + 60_000;
+    let moved = 0;
+    for (let left = 60; left > 0; left = Math.ceil((until - performance.now()) / 1000)) {
+      const later = await state(position, left);
+      if (later.changed) moved += 1;
+      position = later.position;
+    }
+    const log = openLogOf(stack.home);
+    const events = (await readWholeLog(log)).filter((e) => e.position.commit > BigInt(began));
+    await log.close();
+    // What other programs do to the machine is told; on one that is idle there is none of it.
+    const others = ['ForeignUseChanged', 'BusyCoresChanged'];
+    const readings = events.filter(({ stream }) => stream.startsWith('readings-'));
+    const told = events.filter(({ stream }) => !stream.startsWith('readings-')).map((e) => e.event.type);
+    expect(told.filter((type) => !others.includes(type))).toEqual([]);
+    expect(moved).toBeLessThanOrEqual(told.length);
+    // It looked at its devices all the while.
+    expect(readings.length).toBeGreaterThanOrEqual(3);
+    const [moves] = await Promise.all([state(position, 60), stack.chat('berth/smoke')]);
+    expect(moves.changed).toBe(true);
+  });
 });
