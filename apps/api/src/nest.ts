@@ -9,6 +9,7 @@ import { openViews, type ViewsDb } from '#schema/connect.js';
 import type { EventLog } from '#events/event-log.js';
 import type { Access } from './access/access.js';
 import { AdminModule } from './admin/admin.module.js';
+import { FRAMEWORK_PROBLEMS } from './admin/problem/problem.filter.js';
 import { ApiModule } from './api.module.js';
 import type { Admission } from './admission/admission.js';
 import { AgentLineServer } from './agents/line-server.js';
@@ -54,6 +55,7 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
     },
     // The server is ended by who made it, after its calls.
     forceCloseConnections: false,
+    ...FRAMEWORK_PROBLEMS,
   });
   const { access, admission, sessions, lineToken, logger } = parts;
   const views =

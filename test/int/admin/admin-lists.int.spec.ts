@@ -14,6 +14,7 @@ import type { ViewsDb } from '#schema/connect.js';
 import { AdminModule } from '../../../apps/api/src/admin/admin.module.js';
 import type { AccessPolicy } from '../../../apps/api/src/admin/access/access-policy.js';
 import { viewsPosition } from '../../../apps/api/src/admin/commands/wait.interceptor.js';
+import { FRAMEWORK_PROBLEMS } from '../../../apps/api/src/admin/problem/problem.filter.js';
 import { Fleet } from '../../../apps/api/src/fleet/fleet.js';
 import { LiveHub } from '../../../apps/api/src/live/socket/live-hub.js';
 import { MOST_DIFFERENCES, Replays } from '../../../apps/api/src/replay/replays.js';
@@ -128,7 +129,7 @@ describe('the management lists', () => {
       log: { error: (fields, message) => process.stderr.write(`${message} ${JSON.stringify(fields)}\n`) },
     });
     Logger.overrideLogger(false);
-    app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter());
+    app = await NestFactory.create<NestFastifyApplication>(module, new FastifyAdapter(FRAMEWORK_PROBLEMS));
     await app.listen(0, '127.0.0.1');
     address = await app.getUrl();
   });
@@ -310,6 +311,29 @@ describe('the management lists', () => {
       expect([path, status, body['code'], body['param']]).toEqual([path, 400, 'invalid_request', param]);
     }
     expect((await get('/admin/nowhere')).body).toMatchObject({ status: 404, code: 'not_found' });
+    const url = await get('/admin/models/%E0%A4%A');
+    expect(url.headers.get('content-type')).toMatch(/^application\/problem\+json/);
+    expect(url.body).toMatchObject({
+      status: 400,
+      code: 'invalid_request',
+      instance: '/admin/models/%E0%A4%A',
+    });
+  });
+
+  it('refuse what no row can be asked with: a character that no text has, a cursor that somebody made', async () => {
+    const forged = (...parts: readonly string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url');
+    for (const path of [
+      '/admin/calls?model=%00',
+      '/admin/decisions/%00',
+      '/admin/residents?worker=a%00b',
+      `/admin/usage?by=hour,model&after=${forged('then', 'm', '')}`,
+      `/admin/usage?by=day&after=${forged('2026-02-31', '', '')}`,
+      `/admin/calls?after=${forged('9'.repeat(300))}`,
+      `/admin/accuracy?after=${forged('a\u0000', 'b', 'c')}`,
+    ]) {
+      const { status, body } = await get(path);
+      expect([path, status, body['code']]).toEqual([path, 400, 'invalid_request']);
+    }
   });
 
   it('wait for the position that a command answered, and say how far they are when it does not come', async () => {

@@ -1,6 +1,6 @@
 import { Controller, Get, Inject, Query, Req, UsePipes } from '@nestjs/common';
 import { Type } from 'class-transformer';
-import { IsIn, IsNumber, IsOptional, Matches, Max, Min } from 'class-validator';
+import { IsIn, IsInt, IsOptional, Matches, Max, Min } from 'class-validator';
 import type { FastifyRequest } from 'fastify';
 import type { LiveHub } from '../../live/socket/live-hub.js';
 import { OptionalText } from '../paging/list-query.dto.js';
@@ -15,6 +15,7 @@ import {
 
 export const LIVE_HUB = Symbol('live hub');
 
+const IS_POSITION = { message: 'since must be a position, as an answer before has it' };
 const MOST_WAIT_SECONDS = 120;
 
 export class TelemetryQuery {
@@ -23,11 +24,11 @@ export class TelemetryQuery {
 
   /** The `position` of the answer before; from the beginning of the log when left out. */
   @IsOptional()
-  @Matches(POSITION)
+  @Matches(POSITION, IS_POSITION)
   since?: string;
 
   @Type(() => Number)
-  @IsNumber()
+  @IsInt()
   @Min(1)
   @Max(500)
   limit: number = 100;
@@ -36,12 +37,12 @@ export class TelemetryQuery {
 export class CounterQuery {
   /** The `position` of the answer before. */
   @IsOptional()
-  @Matches(POSITION)
+  @Matches(POSITION, IS_POSITION)
   since?: string;
 
   /** Seconds that it may wait for the next event. */
   @OptionalText(10)
-  @Matches(/^\d{1,3}(\.\d+)?$/)
+  @Matches(/^\d{1,3}(\.\d+)?$/, { message: 'seconds must be a number such as 60' })
   seconds: string = '60';
 }
 

@@ -10,12 +10,13 @@ export class ViewsReader {
     this.#db = db?.withSchema(VIEWS_SCHEMA);
   }
 
-  /** @throws BerthFailure `views_unavailable` */
+  /** @throws BerthFailure `views_unavailable`, or `invalid_request` for a value that Postgres cannot take as what it stands for */
   async read<T>(work: (db: ViewsDb) => Promise<T>): Promise<T> {
     if (!this.#db) throw unavailable('no DATABASE_URL was given', undefined);
     try {
       return await work(this.#db);
     } catch (error) {
+      if (NO_VALUE.has(codeOf(error))) throw unusable(error);
       const why = reasonOf(error);
       if (why === undefined) throw error;
       throw unavailable(why, error);
@@ -23,9 +24,26 @@ export class ViewsReader {
   }
 }
 
+/**
+ * Of a time, a number or a text: not one, too large, or with a character that no text may hold. What is asked with is put
+ * into statements as it came, a cursor that somebody made himself among it.
+ */
+const NO_VALUE: ReadonlySet<unknown> = new Set(['22003', '22007', '22008', '22021', '22P02']);
+
+const codeOf = (error: unknown): unknown => (error as { code?: unknown } | undefined)?.code;
+
+const unusable = (cause: unknown) =>
+  new BerthFailure(
+    berthError(
+      'invalid_request',
+      'A value of the request is none of its kind: look at its ids, its times and its cursor, which is the `next` of a page before.',
+    ),
+    { cause },
+  );
+
 function reasonOf(error: unknown): string | undefined {
   if (isUnreachable(error)) return 'Postgres does not answer';
-  switch ((error as { code?: unknown } | undefined)?.code) {
+  switch (codeOf(error)) {
     // Undefined schema, table or column: the projector has not migrated yet, or is about to.
     case '3F000':
     case '42P01':
