@@ -99,8 +99,10 @@ describe('a caller that is slow to ask', () => {
   beforeEach(async () => {
     const gateway = {
       // Longer than everything that a caller is allowed for asking.
-      handle: (_: unknown, res: ServerResponse, path: string) =>
-        void (path === '/v1/stream' ? res.write('begun') : setTimeout(() => res.end('at last'), 700)),
+      handle: (_: unknown, res: ServerResponse, path: string): void => {
+        if (path === '/v1/stream') res.write('begun');
+        else setTimeout(() => res.end('at last'), 700);
+      },
     };
     const limits = { headersMs: 150, requestMs: 300, lookEveryMs: 20 };
     server = createFront(gateway, (_, res) => res.end(), limits);
