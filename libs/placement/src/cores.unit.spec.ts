@@ -181,7 +181,7 @@ describe('tokens per second in RAM', () => {
     const byCoresGBps = [1000 * MIB, 3000 * MIB].map((bytes) => bytes / 1e9);
     const measured = { memoryBandwidth: { allGBps: 99, oneCoreGBps: 99, byCoresGBps } };
     const perSecond = (cores: number) => (ramBytesPerSecond(measured, cores) ?? 0) / bytesPerToken(moe);
-    expect([1, 2, 9].map(perSecond)).toEqual([10 / 3, 10, 10].map((n) => expect.closeTo(n, 9)));
+    expect([1, 2, 9].map(perSecond)).toEqual([10 / 3, 10, 10].map((n) => expect.closeTo(n, 9) as number));
   });
   it('before any measurement follow from bytes ÷ (0.68 · memory rate) + 5 ms', () => {
     expect(secondsPerToken(6.8e9, 10e9)).toBeCloseTo(1.005, 12);

@@ -5,7 +5,7 @@ import { GIB } from '#domain/units.js';
 import { worker } from '#placement/testing/factories.js';
 import type { Fleet } from '../../fleet/fleet.js';
 import type { CommandLog } from '../commands/command-log.js';
-import { LimitsController } from './limits.controller.js';
+import { LimitsController, SetLimit } from './limits.controller.js';
 
 const card = deviceId('gpu-a');
 const state = worker({
@@ -25,8 +25,9 @@ async function set(resource: string, value: number | null) {
       return Promise.resolve({ position: '1', revision: 1 });
     },
   };
+  const asked = Object.assign(new SetLimit(), { resource, value });
   const controller = new LimitsController(fleet as unknown as Fleet, log as unknown as CommandLog);
-  const error = await controller.set(state.workerId, { resource, value }, 'admin').then(
+  const error = await controller.set(state.workerId, asked, 'admin').then(
     () => undefined,
     (thrown: unknown) => (thrown instanceof BerthFailure ? thrown.error : thrown),
   );
