@@ -24,6 +24,7 @@ import { FactWriter } from './agent/facts.js';
 import { FreedMemory } from './agent/freed.js';
 import { InstalledEngines } from './agent/installed-engines.js';
 import { Loader } from './agent/load.js';
+import { takeHome } from './agent/only-agent.js';
 import { project } from './agent/project.js';
 import { startReadings } from './agent/readings.js';
 import { register, registrationOf } from './agent/register.js';
@@ -93,6 +94,7 @@ function follow<E extends BerthEvent>(
 async function start(): Promise<Running> {
   const config = readConfig(process.env);
   mkdirSync(join(config.home, 'engines'), { recursive: true, mode: 0o700 });
+  const only = await takeHome(config.home);
   const workerId = readWorkerId(config.home);
   const events = openEventLog({
     url: config.eventstoreUrl,
@@ -250,6 +252,7 @@ async function start(): Promise<Running> {
       await catalog.stop();
       await Promise.all([decisions.stop(), apis.stop()]);
       await events.close();
+      only.release();
     },
   };
 }

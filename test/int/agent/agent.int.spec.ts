@@ -59,6 +59,11 @@ describe('the worker agent', () => {
     expect(await stand.of('CapacityMeasured')).toHaveLength(1);
   });
 
+  it('is alone on its home: a second agent does not start, and says why', async () => {
+    await expect(stand.forkAgent()).rejects.toThrow(/An agent already runs on .*BERTH_HOME of its own/);
+    expect(await stand.of('WorkerRegistered')).toHaveLength(1);
+  });
+
   it('tells the log of a model that is put into its folder, exchanged and removed while it runs', async () => {
     const file = stand.fileOf('quay/new');
     const told = async () => {

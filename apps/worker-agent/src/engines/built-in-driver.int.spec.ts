@@ -1,10 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  truncateSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RAM } from '#domain/ids.js';
+import { MIB } from '#domain/units.js';
 import type { ModelKind } from '#domain/placement-terms.js';
 import { isAlive } from '#runtime/process-info.js';
 import { damage, DAMAGES } from '../make-model/index.js';
@@ -78,11 +87,17 @@ describe('the built-in engine driver', () => {
     expect(unnamed.status).toBe(401);
   });
 
-  it('finds its folder again that somebody removed: what runs is kept, and more is launched', async () => {
+  it('cuts its log, and finds its folder again that somebody removed: what runs is kept, and more is launched', async () => {
     const own = new EngineBench();
     try {
       const impatient = own.driver({ timing: { ...DEFAULT_TIMING, keepFilesEveryMs: 50 } });
       const runs = await own.start('chat-a', {}, impatient);
+      // Not written, only that long: it serves, and a log is long because it served.
+      const log = join(own.home, 'engines', `${runs.residentId}.log`);
+      const { ino } = statSync(log);
+      truncateSync(log, 64 * MIB + 1);
+      await eventually('its log is cut in place', () => statSync(log).size < MIB);
+      expect(statSync(log).ino).toBe(ino);
       rmSync(join(own.home, 'engines'), { recursive: true });
       const file = join(own.home, 'engines', `${runs.residentId}.json`);
       await eventually('its state file is there again', () => existsSync(file));

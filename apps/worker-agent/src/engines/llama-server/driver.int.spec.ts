@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   writeFileSync,
+  statSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -277,6 +278,38 @@ require("http").createServer((req, res) => res.end(JSON.stringify({ model_path: 
     const onCpu = await driver.launch(bench.plan(file));
     await onCpu.ready(() => undefined);
     await onCpu.stop();
+  });
+
+  it.each([
+    ['in its environment', PRESENT_HELP, true],
+    [
+      'in a file of the owner where it reads no variable',
+      OLD_HELP.replaceAll('LLAMA_API_KEY', 'NONE'),
+      false,
+    ],
+  ])('is given its key %s, and never on its command line', async (_how, help, byEnvironment) => {
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    program(binary, serverScript(help, 'env > "$0.env.part"; mv "$0.env.part" "$0.env"; exec sleep 600'));
+    const driver = driverFor(binary);
+    const plan = bench.plan(file);
+    const key = bench.key(plan.residentId);
+    const engine = await driver.launch(plan);
+    try {
+      await eventually('it has told its environment', () => existsSync(`${binary}.env`));
+      const told = readFileSync(`${binary}.env`, 'utf8');
+      if (byEnvironment) expect(told).toContain(`LLAMA_API_KEY=${key}\n`);
+      else expect(told).not.toContain(key);
+      expect(engine.arguments.join(' ')).not.toContain(key);
+      const keyFile = engine.arguments[engine.arguments.indexOf('--api-key-file') + 1] ?? '';
+      if (byEnvironment) expect(engine.arguments).not.toContain('--api-key-file');
+      else {
+        expect(readFileSync(keyFile, 'utf8').trim()).toBe(key);
+        expect(statSync(keyFile).mode & 0o777).toBe(0o600);
+      }
+    } finally {
+      await engine.stop();
+    }
   });
 
   it('takes with it what left its process group and holds memory', async () => {
