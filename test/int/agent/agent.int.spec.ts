@@ -15,7 +15,7 @@ import { processesOf } from '../../support/stack.js';
 import { waitFor } from '../../support/wait.js';
 
 /** The agent alone against a real log with a real engine; the test takes the decisions that an api would. */
-describe('the worker agent', () => {
+describe('the worker agent', { timeout: 120_000 }, () => {
   const stand = new AgentStand();
   beforeAll(async () => {
     await stand.start({

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { classOfWords, exitFailure } from './load-failure.js';
 import { filterLoadTimeLines } from './log-tail.js';
+import { DEFAULT_TIMING, longestLoadMs } from './readiness.js';
 
 describe('why a load failed, from the words of the engine', () => {
   it.each([
@@ -87,5 +88,14 @@ describe('the tail of an engine log', () => {
     const tail = filterLoadTimeLines(lines.join('\n'));
     expect(Buffer.byteLength(tail)).toBeLessThanOrEqual(4096);
     expect(tail.endsWith('line 499 of a long header')).toBe(true);
+  });
+});
+
+describe('the patience with an engine', () => {
+  it('is a minute without progress, ten seconds after SIGTERM, and ten minutes beside what its bytes take', () => {
+    expect(DEFAULT_TIMING).toEqual({ stallMs: 60_000, killAfterMs: 10_000 });
+    expect(longestLoadMs(0)).toBe(600_000);
+    // From a disk of 10 MB/s.
+    expect(longestLoadMs(40e9)).toBe(600_000 + 4_000_000);
   });
 });

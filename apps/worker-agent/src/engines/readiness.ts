@@ -29,7 +29,7 @@ export interface Timing {
 export const DEFAULT_TIMING: Timing = { stallMs: 60_000, killAfterMs: 10_000 };
 
 /** Ten minutes, and what the bytes take from a disk of 10 MB/s. */
-const longestLoadMs = (bytes: number): number => 600_000 + bytes / 10_000;
+export const longestLoadMs = (bytes: number): number => 600_000 + bytes / 10_000;
 
 const FIRST_POLL_MS = 20;
 const LAST_POLL_MS = 100;
