@@ -20,8 +20,14 @@ export function accuracyText(rows: readonly AccuracyRow[]): string {
   );
 }
 
-/** The parts of a class that a reader tells it by, without the build: that one has a column of its own. */
-const classText = ({ classKey }: AccuracyRow): string => classKey.split('|').slice(0, -1).join(' ');
+/** The parts of a class that a reader tells it by: `F16 RAM 8192×1 f16`. The build has a column of its own. */
+function classText({ classKey }: AccuracyRow): string {
+  const parts = classKey.split('|');
+  if (parts.length !== 10) return parts.slice(0, -1).join(' ');
+  const [artifact, devices, layers, experts, kvType, context = '', slots = ''] = parts;
+  const where = devices === '' ? 'RAM' : `${layers}${experts === 'cm0' ? '' : ` ${experts}`}`;
+  return `${artifact} ${where} ${context.slice('ctx'.length)}×${slots.slice('np'.length)} ${kvType}`;
+}
 
 const percent = (part: number): string => `${(part * 100).toFixed(part < 0.1 ? 2 : 1)} %`;
 

@@ -232,7 +232,7 @@ describe('the accuracy of sizes', () => {
       workerId: 'w',
       modelKey: 'owner/a-model-with-a-rather-long-name-that-must-be-cut',
       artifact: 'Q4_K_M',
-      classKey: 'Q4_K_M|ram|gl0|cm0|f16|ctx8192|np1|ub512|fa|built-in@3.21.1',
+      classKey: 'Q4_K_M||gl0|cm0|f16|ctx8192|np1|ub512|fa|built-in@3.21.1',
       engineBuild: 'built-in@3.21.1',
       loads: 12,
       meanError: 0.0042,
@@ -241,6 +241,8 @@ describe('the accuracy of sizes', () => {
       mostBelowBytes: 1024 ** 2,
     };
     const text = accuracyText([row, { ...row, mostAboveBytes: -1, mostBelowBytes: 5 * 1024 ** 2 }]);
+    // What tells one class from another is not cut away.
+    expect(text).toContain('Q4_K_M RAM 8192×1 f16');
     expect(text).toContain('0.42 %');
     expect(text).toContain('25.0 %');
     expect(text).toContain('3.0 MiB above');

@@ -98,6 +98,9 @@ export class OperatorTargets {
       );
     }
     const waiting = this.#waitingFor(key);
-    if (waiting > 0) fail('conflict', `${waiting} calls wait for ${key}. Remove it when they have ended.`);
+    if (waiting > 0) {
+      const calls = waiting === 1 ? '1 call waits' : `${waiting} calls wait`;
+      fail('conflict', `${calls} for ${key}. Remove it when nothing waits any more.`);
+    }
   }
 }

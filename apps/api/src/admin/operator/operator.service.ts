@@ -51,7 +51,7 @@ export class OperatorService {
         if (same.action === asked.action && same.target === target) return operatorItem(worker, same);
         fail(
           'conflict',
-          `This Idempotency-Key was used for ${same.action} ${same.target}. Send another one.`,
+          `This Idempotency-Key was used for ${[same.action, same.target].filter(Boolean).join(' ')}. Send another one.`,
         );
       }
       this.#targets.check(worker, asked.action, target);
