@@ -191,7 +191,7 @@ function workingLines(data: Working): readonly string[] {
     ...queueLines(data),
     'Decided from',
     ...data.basedOn.flatMap(({ stream, revision }) =>
-      wrap(`${stream} up to event ${revision}`, '    ', '  '),
+      wrap(`${stream} ${revision < 0 ? 'without an event yet' : `up to event ${revision}`}`, '    ', '  '),
     ),
     ...wrap(
       `goal ${data.policy.goal}, eviction order ${data.policy.order}, rules version ${data.policy.version}`,
