@@ -312,6 +312,19 @@ require("http").createServer((req, res) => res.end(JSON.stringify({ model_path: 
     }
   });
 
+  it('is asked to end by SIGTERM, and ends in order when it does', async () => {
+    const { file } = await bench.model('chat-a');
+    const binary = path('llama-server');
+    const tells = `trap 'echo > "$0.ended"; exit 0' TERM; echo > "$0.runs"; while :; do sleep 0.05; done`;
+    program(binary, serverScript(PRESENT_HELP, tells));
+    const driver = impatient(binary, { stallMs: 60_000, killAfterMs: 60_000 });
+    const engine = await driver.launch(bench.plan(file));
+    await eventually('it runs', () => existsSync(`${binary}.runs`));
+    await engine.stop();
+    expect(existsSync(`${binary}.ended`)).toBe(true);
+    expect(await engine.exited).toEqual({ code: 0 });
+  });
+
   it('takes with it what left its process group and holds memory', async () => {
     const setsid = findProgram('setsid', process.env['PATH']);
     if (setsid === undefined) throw new Error('setsid of util-linux is needed');
