@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
 import type { PlacementDecidedData } from '#domain/events/worker-events.js';
-import { type DeviceId, RAM } from '#domain/ids.js';
+import { type DeviceId, RAM, workerId } from '#domain/ids.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import { chargesOf, termsByDevice } from './charges.js';
 import { callTokens } from './context.js';
@@ -63,6 +63,8 @@ function shuffled(given: PlacementInput): PlacementInput {
     ...given,
     worker: {
       ...worker,
+      // Of one worker the order of the last state is kept: of another it is made anew.
+      workerId: workerId('another'),
       residents: reversedMap(worker.residents),
       devices: [...worker.devices].reverse(),
       foreign: reversedMap(worker.foreign),

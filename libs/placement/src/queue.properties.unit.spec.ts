@@ -3,7 +3,7 @@ import { describe, vi } from 'vitest';
 import { type CallId, callId, modelKey } from '#domain/ids.js';
 import type { Ticket } from './contract.js';
 import { etaSeconds, type Prediction } from './predict.js';
-import { ALPHA_SECONDS_PER_PLACE, isOverdue, orderQueue } from './queue.js';
+import { ALPHA_SECONDS_PER_PLACE, isOverdue, orderQueue, SMART_HEAD_SECONDS } from './queue.js';
 import { defaultSettings } from './setting-levels.js';
 import { RUNS, TIMEOUT_MS } from './testing/arbitraries.js';
 import { explore, must } from './testing/explored.js';
@@ -14,20 +14,26 @@ interface Drawn {
   readonly predictions: ReadonlyMap<CallId, Prediction>;
 }
 
+const some = fc.integer({ min: 0, max: 60 });
+
+const waiting = (longest: number, grouped: boolean, unknown: boolean) =>
+  fc.array(
+    fc.record({
+      waited: fc.integer({ min: 0, max: longest }),
+      background: fc.constantFrom(false, false, true),
+      group: grouped ? fc.constantFrom(undefined, 'g', 'h') : fc.constant(undefined),
+      // Without a load its model is resident.
+      load: fc.oneof(fc.constant(0), some, some),
+      output: unknown ? fc.option(some, { nil: undefined }) : some,
+    }),
+    { maxLength: 12 },
+  );
+
 const drawn = (grouped: boolean, unknown: boolean): fc.Arbitrary<Drawn> =>
+  // Where nobody has waited for long, calls to residents pass the head under `smart`.
   fc
-    .array(
-      fc.record({
-        waited: fc.integer({ min: 0, max: 90 }),
-        background: fc.constantFrom(false, false, true),
-        group: grouped ? fc.constantFrom(undefined, 'g', 'h') : fc.constant(undefined),
-        load: fc.integer({ min: 0, max: 60 }),
-        output: unknown
-          ? fc.option(fc.integer({ min: 0, max: 60 }), { nil: undefined })
-          : fc.integer({ min: 0, max: 60 }),
-      }),
-      { maxLength: 12 },
-    )
+    .constantFrom(SMART_HEAD_SECONDS - 1, 90)
+    .chain((longest) => waiting(longest, grouped, unknown))
     .map((list) => {
       const byWait = [...list].sort((a, b) => b.waited - a.waited);
       const tickets = byWait.map((d, arrival): Ticket => ({
