@@ -5,7 +5,14 @@ import type { Resident } from '#domain/worker/state.js';
 import type { BytesByDevice, Charge } from './charges.js';
 import type { PlacementInput, ResidentActivity, ResidentPolicy } from './contract.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
-import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, soonness } from './loss.js';
+import {
+  agedCalls,
+  expectedLoss,
+  loadSeconds,
+  meanWaitSeconds,
+  ONE_OF_TWO_SHARE,
+  soonness,
+} from './loss.js';
 import { memo } from './memo.js';
 import type { Room } from './room.js';
 import { defaultSettings } from './setting-levels.js';
@@ -84,7 +91,7 @@ export class Candidates {
     return this.#charges.get(residentId)?.bytes ?? NO_BYTES;
   }
 
-  of({ resident, facts, band, idleSeconds }: Seen): EvictionCandidate {
+  of({ resident, facts, activity, band, idleSeconds }: Seen): EvictionCandidate {
     const { modelKey, residentId } = resident;
     const { nowMs, settings, otherHistories } = this.#input;
     const charge = this.#charges.get(residentId);
@@ -98,7 +105,9 @@ export class Candidates {
       modelKey,
       band,
       frees: unknownSize ? this.#unknownFrees(charge) : (charge?.bytes ?? NO_BYTES),
-      lossSeconds: expectedLoss(soonness(calls, nowMs), reloadSeconds, meanWaitSeconds(calls)),
+      lossSeconds:
+        (activity?.alsoElsewhere ? ONE_OF_TWO_SHARE : 1) *
+        expectedLoss(soonness(calls, nowMs), reloadSeconds, meanWaitSeconds(calls)),
       reloadSeconds,
       idleSeconds,
       calls: calls?.calls ?? 0,

@@ -18,6 +18,8 @@ export interface ResidentActivity {
   readonly lastCallEndedAtMs?: number;
   /** Predicted remainder of the calls on it. */
   readonly freeInSeconds?: number;
+  /** Another resident of its model is ready on another worker. */
+  readonly alsoElsewhere?: true;
 }
 
 /** A call that waits for admission. */

@@ -3,6 +3,7 @@ import { callId, modelKey, RAM, residentId } from '#domain/ids.js';
 import { classKey, placementClassOf } from '#domain/placement-terms.js';
 import { planKey } from '#domain/worker/evolve.js';
 import { MIB } from '#domain/units.js';
+import type { ResidentActivity } from './contract.js';
 import { decide } from './decide.js';
 import { defaultSettings } from './setting-levels.js';
 import { POLICY_VERSION } from './working.js';
@@ -162,6 +163,25 @@ describe('a call to a cold model', () => {
       },
     ]);
     expect(data.room).toEqual([{ deviceId: RAM, bytes: 99 * MIB }]);
+  });
+
+  it('loses half as much with one whose model is ready on another worker too, and keeps that fact', () => {
+    const a = resident(A);
+    const decideWith = (more: Partial<ResidentActivity>) =>
+      decidedOf(
+        decide(
+          input(B, {
+            worker: worker({ residents: residents(a), ramMax: 150 * MIB }),
+            history: measuredB,
+            activity: new Map([[a.residentId, { callsInFlight: 0, ...more }]]),
+          }),
+        ),
+      );
+    const [alone, oneOfTwo] = [decideWith({}), decideWith({ alsoElsewhere: true })];
+    expect(alone.victims[0]?.lossSeconds).toBeGreaterThan(0);
+    expect(oneOfTwo.victims[0]?.lossSeconds).toBeCloseTo((alone.victims[0]?.lossSeconds ?? 0) / 2, 2);
+    expect(alone.given?.activity).toEqual([]);
+    expect(oneOfTwo.given?.activity).toEqual([{ residentId: a.residentId, calls: 0, alsoElsewhere: true }]);
   });
 
   it('waits for a busy one, and says who holds the room and for how long', () => {

@@ -13,14 +13,20 @@ export function givenOf(input: PlacementInput): DecisionGiven {
   const { ticket, unprojectable } = input;
   const activity: DecisionGiven['activity'][number][] = [];
   for (const { residentId } of residentsById(input.worker)) {
-    const { callsInFlight = 0, lastCallEndedAtMs, freeInSeconds } = input.activity.get(residentId) ?? {};
-    if (callsInFlight === 0 && lastCallEndedAtMs === undefined) continue;
+    const {
+      callsInFlight = 0,
+      lastCallEndedAtMs,
+      freeInSeconds,
+      alsoElsewhere,
+    } = input.activity.get(residentId) ?? {};
+    if (callsInFlight === 0 && lastCallEndedAtMs === undefined && !alsoElsewhere) continue;
     if (activity.length === MOST_ACTIVE) break;
     activity.push({
       residentId,
       calls: callsInFlight,
       ...(lastCallEndedAtMs === undefined ? {} : { lastEndedAt: iso(lastCallEndedAtMs) }),
       ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
+      ...(alsoElsewhere ? { alsoElsewhere } : {}),
     });
   }
   return {

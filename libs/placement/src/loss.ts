@@ -112,6 +112,9 @@ export function agedCalls(calls: CallHistory | undefined, nowMs: number): number
   return sum;
 }
 
+/** What a resident loses of that while another of its model is ready elsewhere: calls go on, with fewer slots. */
+export const ONE_OF_TWO_SHARE = 0.5;
+
 /** Soonness · (reload + wait), in seconds. */
 export const expectedLoss = (soon: number, reloadSeconds: number, waitSeconds: number): number =>
   soon * (reloadSeconds + waitSeconds);

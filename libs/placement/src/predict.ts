@@ -134,19 +134,30 @@ export interface Ongoing {
   readonly maxTokens?: number;
 }
 
-/** When the last of a resident's calls is predicted to end, by the medians of its model; unknown without a history. */
+/** When each of a resident's calls is predicted to end, by the medians of its model; unknown without a history. */
+export function endsInSeconds(
+  calls: CallHistory | undefined,
+  ongoing: Iterable<Ongoing>,
+  nowMs: number,
+): readonly number[] | undefined {
+  const rates = ratesOf(calls);
+  const ends: number[] = [];
+  for (const call of ongoing) {
+    const seconds = outputSeconds(rates, call);
+    if (seconds === undefined) return undefined;
+    ends.push(Math.max(0, seconds - (nowMs - call.startedAtMs) / 1000));
+  }
+  return ends;
+}
+
+/** When the last of them is predicted to end. */
 export function freeInSeconds(
   calls: CallHistory | undefined,
   ongoing: Iterable<Ongoing>,
   nowMs: number,
 ): number | undefined {
-  let free = 0;
-  for (const call of ongoing) {
-    const seconds = outputSeconds(ratesOf(calls), call);
-    if (seconds === undefined) return undefined;
-    free = Math.max(free, seconds - (nowMs - call.startedAtMs) / 1000);
-  }
-  return free;
+  const ends = endsInSeconds(calls, ongoing, nowMs);
+  return ends && Math.max(0, ...ends);
 }
 
 function slotFreeInSeconds(resident: Resident, activity: ReadonlyMap<ResidentId, ResidentActivity>): number {

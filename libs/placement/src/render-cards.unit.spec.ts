@@ -121,7 +121,7 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 6
+        goal quality, eviction order loss, rules version 7
         asked: context as long as calls need, KV cache f16, 1 slot, only as gpu-only
       "
     `);
@@ -213,7 +213,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 6
+          goal quality, eviction order loss, rules version 7
           asked: context as long as calls need, KV cache f16, 1 slot, only as gpu-only
         "
       `);
@@ -275,7 +275,7 @@ describe('renderDecision on a machine with cards', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 6
+        goal quality, eviction order loss, rules version 7
         asked: context 4,096 tokens, KV cache f16, 1 slot, only as gpu-only
       "
     `);
@@ -327,7 +327,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 6
+          goal quality, eviction order loss, rules version 7
           asked: context as long as calls need, KV cache f16, 1 slot, only as moe
         "
       `);
@@ -379,7 +379,7 @@ describe('renderDecision on a machine with cards', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 6
+          goal quality, eviction order loss, rules version 7
           asked: context as long as calls need, KV cache f16, 1 slot, only as max-ram
         "
       `);

@@ -64,7 +64,7 @@ describe('renderDecision', () => {
 
         Decided from
           worker-worker-1 up to event 7
-          goal quality, eviction order loss, rules version 6
+          goal quality, eviction order loss, rules version 7
           asked: context as long as calls need, KV cache f16, 1 slot
         "
       `);
@@ -98,7 +98,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 6
+        goal quality, eviction order loss, rules version 7
         asked: context as long as calls need, KV cache f16, 1 slot
       "
     `);
@@ -144,7 +144,7 @@ describe('renderDecision', () => {
 
       Decided from
         worker-worker-1 up to event 7
-        goal quality, eviction order loss, rules version 6
+        goal quality, eviction order loss, rules version 7
         asked: context 8,192 tokens, KV cache f16, 1 slot
       "
     `);

@@ -6,7 +6,7 @@ import { clip } from './plan.js';
 import type { Snapshot } from './snapshot.js';
 
 /** Raised whenever the rules change what they would decide. */
-export const POLICY_VERSION = 6;
+export const POLICY_VERSION = 7;
 
 /** A decision's working stays below 64 KiB; the rest is counted. */
 export const WORKING_LIMIT_BYTES = MOST_WORKING_BYTES;

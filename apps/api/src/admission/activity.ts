@@ -3,7 +3,7 @@ import type { CallId, ModelKey, ResidentId } from '#domain/ids.js';
 import { NO_SLOT, SlotList, type Slotted } from '#runtime/slot-list.js';
 import type { ResidentActivity } from '#placement/contract.js';
 import type { CallOptions } from '#placement/model-name.js';
-import { freeInSeconds, type Ongoing } from '#placement/predict.js';
+import { endsInSeconds, freeInSeconds, type Ongoing } from '#placement/predict.js';
 
 type OngoingCall = Ongoing & Slotted;
 
@@ -116,6 +116,12 @@ export class Activity {
   /** A resident has ended; calls that still run on it end on their own. */
   forget(id: ResidentId): void {
     this.#residents.delete(id);
+  }
+
+  /** When each call on these residents of a model is predicted to end; undefined when that is not known. */
+  endsIn(ids: readonly ResidentId[], calls: CallHistory): readonly number[] | undefined {
+    const ongoing = ids.flatMap((id) => [...(this.#residents.get(id)?.ongoing ?? [])]);
+    return endsInSeconds(calls, ongoing, this.#now());
   }
 
   /** For a decision: how busy each resident is, and when it is predicted to be free. */

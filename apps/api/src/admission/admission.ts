@@ -2,9 +2,11 @@ import { type BerthError, berthError } from '#domain/errors.js';
 import type { CallId, ModelKey, ResidentId, WorkerId } from '#domain/ids.js';
 import { formatSeconds } from '#domain/units.js';
 import type { Resident } from '#domain/worker/state.js';
+import type { Ticket } from '#placement/contract.js';
 import { passQueue, type Turn } from '#placement/pass.js';
-import { type Prediction, soonest } from '#placement/predict.js';
+import { outputSeconds, type Prediction, ratesOf, soonest } from '#placement/predict.js';
 import { orderQueue } from '#placement/queue.js';
+import { longestSlotWait } from '#placement/second.js';
 import type { Drains } from '../agents/drains.js';
 import type { SlotUse } from '../agents/slot-use.js';
 import type { CallHistories } from '../fleet/call-histories.js';
@@ -29,7 +31,7 @@ export interface AdmissionOptions {
   readonly activity: Activity;
   readonly drains: Pick<Drains, 'isLeaving' | 'callEnded'>;
   readonly callHistories: CallHistories;
-  readonly decider: Pick<Decider, 'evaluate'>;
+  readonly decider: Pick<Decider, 'evaluate' | 'second'>;
   readonly terms: TermsByWorker;
   readonly isConnected: (worker: WorkerId) => boolean;
   readonly slots: Pick<SlotUse, 'allowed' | 'ask' | 'ended'>;
@@ -138,6 +140,8 @@ export class Admission {
     const now = this.#o.now();
     const order = this.#ordered(now);
     this.#order = order;
+    // The first call of a model that waits for a slot speaks for all of them.
+    const slotless = new Set<ModelKey>();
     passQueue<QueuedCall>(
       order,
       {
@@ -153,6 +157,16 @@ export class Admission {
           call.place = place;
           this.#look(call, turn, now);
           if (!this.#tickets.has(call)) return 'settled';
+          const { modelKey } = call.ticket;
+          if (
+            call.phase === 'slot' &&
+            turn.kind === 'decide' &&
+            !call.ticket.background &&
+            !slotless.has(modelKey)
+          ) {
+            slotless.add(modelKey);
+            this.#second(call, turn.queue);
+          }
           call.firstPlace ??= this.#placeOf(call, now);
           const { phase } = call;
           this.#expire(call, now);
@@ -182,6 +196,26 @@ export class Admission {
         this.#follow(call, this.#o.decider.evaluate(wanted, call.ticket, turn.queue), now);
         return;
     }
+  }
+
+  /** Calls wait for slots of a model that another worker could serve too. */
+  #second(call: QueuedCall, queue: readonly Ticket[]): void {
+    const { fleet, activity, callHistories, decider } = this.#o;
+    const { wanted, ticket } = call;
+    // With one worker there is none.
+    if ((fleet.models.get(ticket.modelKey)?.workers.length ?? 0) < 2) return;
+    const calls = callHistories.get(ticket.modelKey);
+    const seconds = outputSeconds(ratesOf(calls), ticket);
+    const ids = fleet
+      .residentsOf(ticket.modelKey)
+      .filter(({ resident }) => this.#stays(resident))
+      .map(({ resident }) => resident.residentId);
+    const endInSeconds = activity.endsIn(ids, calls);
+    if (seconds === undefined || endInSeconds === undefined) return;
+    const waiting = queue.filter((t) => t.modelKey === ticket.modelKey && !t.background).length;
+    const wait = longestSlotWait({ endInSeconds, waiting, outputSeconds: seconds });
+    if (decider.second(wanted, ticket, queue, wait))
+      call.enter('slot', 'every slot of its model is taken; another worker loads it too', this.#o.now());
   }
 
   /** A resident that satisfies the ask and has no free slot yet, or is on its way. */

@@ -14,11 +14,12 @@ import type { WorkerState } from '#domain/worker/state.js';
 import { appendDecision, type DecisionEvent } from '#events/decide-append.js';
 import type { EventLog, NewEvent } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
-import type { PlacementInput, PlacementOutcome, Ticket } from '#placement/contract.js';
+import type { PlacementInput, PlacementOutcome, ResidentActivity, Ticket } from '#placement/contract.js';
 import { noOptions } from '#placement/model-name.js';
 import { isOverdue } from '#placement/queue.js';
 import { placementPlanStillStands } from '#placement/still-stands.js';
-import { chooseWorker, isTooEarly, offerOf } from '#placement/workers.js';
+import { isWorthSecond, MOST_RESIDENTS } from '#placement/second.js';
+import { chooseWorker, isTooEarly, offerOf, type WorkerOffer } from '#placement/workers.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { AgentSessions } from '../agents/sessions.js';
@@ -199,16 +200,55 @@ export class Decider {
   #best(options: readonly OnWorker[], overdue: boolean): OnWorker | undefined {
     const [first] = [...options].sort((a, b) => rank(a.outcome) - rank(b.outcome));
     if (first?.outcome.kind !== 'decided') return first;
+    const best = this.#bestOffer(options);
+    if (!best || overdue || !isTooEarly(best)) return best?.option;
+    const why = 'room is made for it once what loads there is ready';
+    return { worker: best.option.worker, outcome: { kind: 'held', why, inMs: TOO_EARLY_MS } };
+  }
+
+  #bestOffer(options: readonly OnWorker[]): (WorkerOffer & { readonly option: OnWorker }) | undefined {
     const { fleet, now } = this.#o;
     const offers = options.flatMap((option) => {
       const { worker, outcome } = option;
       if (outcome.kind !== 'decided') return [];
       return [{ ...offerOf(worker, fleet.histories(worker.workerId), outcome.data, now()), option }];
     });
-    const best = chooseWorker(offers);
-    if (!best || overdue || !isTooEarly(best)) return best?.option;
-    const why = 'room is made for it once what loads there is ready';
-    return { worker: best.option.worker, outcome: { kind: 'held', why, inMs: TOO_EARLY_MS } };
+    return chooseWorker(offers);
+  }
+
+  /**
+   * Has another resident of a model loaded, on a worker that has none of it, when the wait for a slot of those that are
+   * there is worth it.
+   * @param slotWaitSeconds predicted for the last of the waiting calls
+   */
+  second(wanted: Wanted, ticket: Ticket, queue: readonly Ticket[], slotWaitSeconds: number): boolean {
+    const { fleet, sessions } = this.#o;
+    const key = wanted.model.modelKey;
+    const there = fleet.residentsOf(key).filter(({ resident }) => !resident.leaving);
+    if (wanted.worker !== undefined || there.length >= MOST_RESIDENTS) return false;
+    if (there.some(({ resident }) => resident.phase !== 'ready')) return false;
+    const others = (fleet.models.get(key)?.workers ?? []).flatMap((id) => fleet.worker(id) ?? []);
+    const workers = others.filter(
+      (w) =>
+        w.registered &&
+        !w.lost &&
+        sessions.isConnected(w.workerId) &&
+        !there.some(({ workerId }) => workerId === w.workerId),
+    );
+    if (workers.length === 0 || this.#outage() !== undefined || !this.#read(key, workers, queue))
+      return false;
+    const options = workers.map((worker) => this.#on(worker, wanted, ticket, queue));
+    // One that is written now may be it.
+    if (options.some(({ outcome }) => outcome.kind === 'deciding')) return false;
+    const best = this.#bestOffer(options);
+    if (best) {
+      if (!isWorthSecond(best, slotWaitSeconds)) return false;
+      this.#follow(best.option, wanted);
+      return true;
+    }
+    const unsized = options.find(({ outcome }) => outcome.kind === 'project');
+    if (unsized) this.#follow(unsized, wanted);
+    return false;
   }
 
   #troubled(): void {
@@ -259,7 +299,7 @@ export class Decider {
     queue: readonly Ticket[],
     cause: DecisionCause,
   ): PlacementInput {
-    const { fleet, callHistories, activity, terms, now } = this.#o;
+    const { fleet, callHistories, terms, now } = this.#o;
     const key = model.modelKey;
     const history = fleet.history(worker.workerId, key);
     const residing = new Set<ModelKey>();
@@ -272,7 +312,7 @@ export class Decider {
       history,
       otherHistories: fleet.histories(worker.workerId),
       calls,
-      activity: activity.snapshot(worker.residents.keys(), (model) => callHistories.get(model)),
+      activity: this.#activityOn(worker),
       settings,
       ask,
       residentPolicies: terms.policies(worker.workerId, residing),
@@ -290,6 +330,18 @@ export class Decider {
       residentId: residentId(newId()),
       nowMs: now(),
     };
+  }
+
+  #activityOn(worker: WorkerState): ReadonlyMap<ResidentId, ResidentActivity> {
+    const { activity, callHistories, fleet } = this.#o;
+    const all = new Map(activity.snapshot(worker.residents.keys(), (model) => callHistories.get(model)));
+    for (const { residentId: id, modelKey } of worker.residents.values()) {
+      const elsewhere = fleet
+        .residentsOf(modelKey)
+        .some((p) => p.workerId !== worker.workerId && p.resident.phase === 'ready' && !p.resident.leaving);
+      if (elsewhere) all.set(id, { callsInFlight: 0, ...all.get(id), alsoElsewhere: true });
+    }
+    return all;
   }
 
   #settingsRead(worker: WorkerId, key: ModelKey): readonly { stream: string; revision: number }[] {

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { PlacementDecidedData } from '#domain/events/worker-events.js';
+import type { PlacementDecidedData, WorkerEvent } from '#domain/events/worker-events.js';
+import { openEventLog } from '#events/connect.js';
 import { streams } from '#events/streams.js';
+import { agentLineToken } from '#runtime/secrets.js';
+import { foundModel, ScriptedAgent } from '../testing/scripted-agent.js';
 import { sayHello, ScriptedEngine } from '../testing/scripted-engine.js';
 import { eventually, gate, post, RawSocket, type Stand, startStand } from '../testing/stand.js';
 
@@ -25,7 +28,7 @@ describe('the queue, with room for every model and one slot for each', () => {
   beforeAll(async () => {
     engine = await new ScriptedEngine().start();
     stand = await startStand({
-      models: ['chat-a', 'chat-b', 'chat-c', 'chat-d'],
+      models: ['chat-a', 'chat-b', 'chat-c', 'chat-d', 'chat-e'],
       portOf: () => engine.port,
       slots: 1,
       whileLoading: (data) => loading(data),
@@ -272,5 +275,46 @@ describe('the queue, with room for every model and one slot for each', () => {
     expect(again.headers.get('x-should-retry')).toBe('false');
     expect(loads).toBe(tried);
     expect(await queue()).toEqual([]);
+  });
+
+  it('has a model loaded on another worker too when its calls would wait long for a slot, and serves them there', async () => {
+    const { open, opened } = gate();
+    let held = 0;
+    // Half a second a token: a call behind another is told to wait a minute.
+    const timings = { prompt_n: 4, prompt_ms: 8, predicted_n: 100, predicted_ms: 50_000 };
+    engine.script = async ({ res }) => {
+      if (held++ === 1) await opened;
+      const usage = { prompt_tokens: 7, completion_tokens: 100 };
+      const choices = [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }];
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.end(JSON.stringify({ object: 'chat.completion', choices, usage, timings }));
+    };
+    const first = await chat('chat-e');
+    await stand.finished('chat-e', first.headers.get('x-berth-call')!);
+    const log = openEventLog({ url: stand.node.url, by: 'test', now: Date.now });
+    const other = await new ScriptedAgent({
+      log,
+      token: agentLineToken(stand.home),
+      models: [foundModel('chat-e')],
+      portOf: () => engine.port,
+      slots: 1,
+    }).start();
+    try {
+      const slow = chat('chat-e');
+      await eventually('the call at the engine', () => engine.requests[1]);
+      const answer = await chat('chat-e');
+      expect(answer.status).toBe(200);
+      const { residentId } = await stand.finished('chat-e', answer.headers.get('x-berth-call')!);
+      const placed: string[] = [];
+      for await (const { event } of stand.log.readForwards<WorkerEvent>(streams.worker(other.id)))
+        if (event.type === 'PlacementDecided') placed.push(event.data.residentId);
+      expect(placed).toEqual([residentId]);
+      open();
+      expect((await slow).status).toBe(200);
+    } finally {
+      open();
+      await other.stop();
+      await log.close();
+    }
   });
 });

@@ -88,12 +88,13 @@ export interface DecisionGiven {
     readonly maxTokens?: number;
     readonly background?: true;
   };
-  /** Residents that had served or were serving. */
+  /** Residents that had served or were serving, or whose model was ready on another worker too. */
   readonly activity: readonly {
     readonly residentId: ResidentId;
     readonly calls: number;
     readonly lastEndedAt?: string;
     readonly freeInSeconds?: number;
+    readonly alsoElsewhere?: true;
   }[];
   /** Keys of the classes that the engine could not project. */
   readonly unprojectable?: readonly string[];

@@ -1,4 +1,4 @@
-import { evolveCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
+import { foldCalls, initialCalls, type CallHistory } from '#domain/calls/call-history.js';
 import type { CallEvent } from '#domain/events/call-events.js';
 import type { HistoryEvent } from '#domain/events/history-events.js';
 import type { PlacementDecidedData, WorkerEvent } from '#domain/events/worker-events.js';
@@ -189,7 +189,8 @@ export class BerthBooks {
   #call(key: ModelKey, nowMs: number, event: CallEvent): void {
     const state = this.calls.get(key) ?? initialCalls(key);
     this.#written?.(`calls-${key}`, event, nowMs);
-    this.calls.set(key, evolveCalls(state, recorded(state.revision + 1, this.#id(), nowMs, event)));
+    // Each is new: the ids of those that were seen need not be kept.
+    this.calls.set(key, foldCalls(state, [event]));
   }
 
   #id(): string {

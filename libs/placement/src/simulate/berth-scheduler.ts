@@ -13,8 +13,17 @@ import type { BytesByDevice } from '../charges.js';
 import type { PlacementOutcome, ResidentActivity, Ticket } from '../contract.js';
 import { decide } from '../decide.js';
 import { passQueue, type Turn } from '../pass.js';
-import { freeInSeconds, type Prediction, soonest } from '../predict.js';
+import {
+  endsInSeconds,
+  freeInSeconds,
+  type Ongoing,
+  outputSeconds,
+  type Prediction,
+  ratesOf,
+  soonest,
+} from '../predict.js';
 import { isOverdue, orderQueue } from '../queue.js';
+import { isWorthSecond, longestSlotWait, MOST_RESIDENTS } from '../second.js';
 import type { EffectiveSettings } from '../settings.js';
 import { chooseWorker, isTooEarly, offerOf } from '../workers.js';
 import { BerthBooks, simCallId } from './berth-books.js';
@@ -242,12 +251,17 @@ export class BerthScheduler implements Scheduler {
         return served;
       },
       look: (call: SimCall, turn: Turn<SimCall>) => {
-        if (turn.kind !== 'decide' || this.#isComing(call.model)) return 'settled';
+        if (turn.kind !== 'decide') return 'settled';
         const ticket = acts.ticketOf(call);
         const skipped = only && !granted && !only.has(call.model) && !isOverdue(ticket, nowMs, settings);
         // The next call of a model would find what its first one found.
         if (looked.has(call.model) || skipped) return 'settled';
         looked.add(call.model);
+        if (this.#isComing(call.model)) {
+          if (!this.#second(call, ticket, turn.queue)) return 'settled';
+          this.#changedAll = true;
+          return 'stop';
+        }
         const outcome = this.#decide(call, ticket, turn.queue);
         if (outcome === 'wait') return 'waits';
         if (outcome !== 'decided' && outcome !== 'refused') return 'settled';
@@ -266,18 +280,9 @@ export class BerthScheduler implements Scheduler {
   }
 
   #decide(call: SimCall, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome['kind'] | undefined {
-    const outcomes = this.#o.fleet.workers.flatMap((_, box) => {
-      const terms = this.#terms(box, call.model);
-      return terms ? [{ box, outcome: this.#decideOn(box, terms, ticket, queue) }] : [];
-    });
+    const { outcomes, offers } = this.#offers(call, ticket, queue);
     const there = outcomes.find(({ outcome }) => outcome.kind === 'reuse' || outcome.kind === 'join');
     if (there) return there.outcome.kind;
-    const offers = outcomes.flatMap(({ box, outcome }) => {
-      if (outcome.kind !== 'decided') return [];
-      const { data } = outcome;
-      const offer = offerOf(this.#books.worker(box), this.#books.histories(box), data, this.#world.nowMs);
-      return [{ ...offer, box, outcome }];
-    });
     const best = chooseWorker(offers);
     if (best) {
       if (isTooEarly(best) && !isOverdue(ticket, this.#world.nowMs, this.#o.settings)) return 'wait';
@@ -288,6 +293,52 @@ export class BerthScheduler implements Scheduler {
     if (!other) this.#world.refuse(call, 'model_not_found');
     if (other?.outcome.kind === 'refused') this.#world.refuse(call, other.outcome.data.code);
     return other?.outcome.kind;
+  }
+
+  /** What each box decides, and what those offer that would place it. */
+  #offers(
+    call: SimCall,
+    ticket: Ticket,
+    queue: readonly Ticket[],
+    on: (box: number) => boolean = () => true,
+  ) {
+    const outcomes = this.#o.fleet.workers.flatMap((_, box) => {
+      const terms = on(box) ? this.#terms(box, call.model) : undefined;
+      return terms ? [{ box, outcome: this.#decideOn(box, terms, ticket, queue) }] : [];
+    });
+    const offers = outcomes.flatMap(({ box, outcome }) => {
+      if (outcome.kind !== 'decided') return [];
+      const { data } = outcome;
+      const offer = offerOf(this.#books.worker(box), this.#books.histories(box), data, this.#world.nowMs);
+      return [{ ...offer, box, outcome }];
+    });
+    return { outcomes, offers };
+  }
+
+  /** Another resident of a model whose slots are all taken, on a box that has none, if it is worth its load. */
+  #second(call: SimCall, ticket: Ticket, queue: readonly Ticket[]): boolean {
+    const { nowMs } = this.#world;
+    const mine = [...this.#placed.values()].filter(
+      ({ resident }) => resident.model === call.model && !resident.leaving,
+    );
+    if (mine.length >= Math.min(MOST_RESIDENTS, this.#o.fleet.workers.length)) return false;
+    if (ticket.background || mine.some(({ resident }) => resident.phase !== 'ready')) return false;
+    const calls = this.#books.calls.get(ticket.modelKey);
+    const each = outputSeconds(ratesOf(calls), ticket);
+    const endInSeconds = endsInSeconds(
+      calls,
+      mine.flatMap(({ resident }) => this.#ongoing(resident)),
+      nowMs,
+    );
+    if (each === undefined || endInSeconds === undefined) return false;
+    const waiting = queue.filter((t) => t.modelKey === ticket.modelKey && !t.background).length;
+    const there = new Set(mine.map(({ resident }) => resident.box));
+    const offers = this.#offers(call, ticket, queue, (box) => !there.has(box)).offers;
+    const best = chooseWorker(offers);
+    const wait = longestSlotWait({ endInSeconds, waiting, outputSeconds: each });
+    if (!best || !isWorthSecond(best, wait)) return false;
+    this.#place(best.box, call.model, best.outcome.data);
+    return true;
   }
 
   #terms(box: number, model: number): FleetTerms | undefined {
@@ -371,18 +422,30 @@ export class BerthScheduler implements Scheduler {
     for (const { resident, residentId, modelKey } of this.#placed.values()) {
       if (resident.box !== box || (only !== undefined && modelKey !== only)) continue;
       if (resident.phase !== 'ready') continue;
-      const ongoing = [...resident.running].map((call) => ({
-        startedAtMs: this.#world.beganMs(call) ?? nowMs,
-        promptTokens: call.promptTokens,
-      }));
+      const ongoing = this.#ongoing(resident);
       const free = freeInSeconds(this.#books.calls.get(modelKey), ongoing, nowMs);
       all.set(residentId, {
         callsInFlight: resident.running.size,
         ...(resident.running.size === 0 ? { lastCallEndedAtMs: resident.usedMs } : {}),
         ...(free === undefined ? {} : { freeInSeconds: free }),
+        ...(this.#isReadyBeside(resident) ? { alsoElsewhere: true as const } : {}),
       });
     }
     return all;
+  }
+
+  #isReadyBeside({ model, box }: SimResident): boolean {
+    for (const { resident } of this.#placed.values())
+      if (resident.model === model && resident.box !== box && resident.phase === 'ready' && !resident.leaving)
+        return true;
+    return false;
+  }
+
+  #ongoing(resident: SimResident): readonly Ongoing[] {
+    return [...resident.running].map((call) => ({
+      startedAtMs: this.#world.beganMs(call) ?? this.#world.nowMs,
+      promptTokens: call.promptTokens,
+    }));
   }
 
   #ticket(call: SimCall): Ticket {

@@ -95,6 +95,30 @@ describe('the simulated fleet under decide', () => {
     expect(calls.filter((c) => c.call.model <= 3 && c.refused)).toEqual([]);
   });
 
+  it('loads a model on another box too while calls wait for its slots, and on one box once', () => {
+    const one = scenario(5, { cardGb: 200, calls: 40 });
+    const [first] = one.calls;
+    // Faster than two slots answer, and after the first calls all to one model.
+    const calls = one.calls.map((call, i) => ({
+      ...call,
+      model: 0,
+      atMs: (first?.atMs ?? 0) + 60_000 * Math.min(i, 5) + 2000 * i,
+      outputTokens: 400,
+    }));
+    const boxes = ['one', 'two'].map((name) => ({
+      name,
+      devices: [{ deviceId: deviceId(name), totalBytes: 200 * GB }],
+      fileCacheBytes: 0,
+    }));
+    const wait = ({ calls: all }: SimulationResult): number =>
+      all.reduce((sum, { call, startMs = 0 }) => sum + startMs - call.atMs, 0);
+    const alone = runBerth({ ...one, calls });
+    const both = runBerth({ ...one, calls, boxes });
+    expect(alone.loads.map((l) => l.box)).toEqual([0]);
+    expect(both.loads.map((l) => l.box).sort()).toEqual([0, 1]);
+    expect(wait(both)).toBeLessThan(wait(alone) / 2);
+  });
+
   it('reads a file from RAM when the box still keeps it', () => {
     const of = scenario(11, { cardGb: 30 });
     const withRam = { ...of, boxes: of.boxes.map((box) => ({ ...box, fileCacheBytes: 200 * GB })) };

@@ -191,11 +191,13 @@ function activityOf(
 ): ReadonlyMap<ResidentId, ResidentActivity> {
   const all = new Map<ResidentId, ResidentActivity>();
   if (data.given) {
-    for (const { residentId, calls: callsInFlight, lastEndedAt, freeInSeconds } of data.given.activity) {
+    for (const given of data.given.activity) {
+      const { residentId, calls: callsInFlight, lastEndedAt, freeInSeconds, alsoElsewhere } = given;
       all.set(residentId, {
         callsInFlight,
         ...(lastEndedAt === undefined ? {} : { lastCallEndedAtMs: Date.parse(lastEndedAt) }),
         ...(freeInSeconds === undefined ? {} : { freeInSeconds }),
+        ...(alsoElsewhere ? { alsoElsewhere } : {}),
       });
     }
     return all;
