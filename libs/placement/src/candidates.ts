@@ -5,14 +5,7 @@ import type { Resident } from '#domain/worker/state.js';
 import type { BytesByDevice, Charge } from './charges.js';
 import type { PlacementInput, ResidentActivity, ResidentPolicy } from './contract.js';
 import type { EvictionCandidate } from './eviction-candidate.js';
-import {
-  agedCalls,
-  expectedLoss,
-  loadSeconds,
-  meanWaitSeconds,
-  ONE_OF_TWO_SHARE,
-  soonness,
-} from './loss.js';
+import { agedCalls, expectedLoss, loadSeconds, meanWaitSeconds, ONE_OF_TWO_SHARE, soonness } from './loss.js';
 import { memo } from './memo.js';
 import type { Room } from './room.js';
 import { defaultSettings } from './setting-levels.js';
