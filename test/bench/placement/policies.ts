@@ -11,9 +11,10 @@ import { CacheScheduler } from './baselines/cache-scheduler.js';
 import { ModelMeshScheduler } from './baselines/modelmesh.js';
 import { AS_SHIPPED, OllamaScheduler, WITHOUT_CLOCK_AND_COUNT } from './baselines/ollama.js';
 import { OneSlotScheduler } from './baselines/one-slot.js';
-import { belady, costAwareBelady, gdsf, greedyDualSize, lru } from './baselines/orders.js';
+import { belady, byTrueRates, costAwareBelady, gdsf, greedyDualSize, lru } from './baselines/orders.js';
 import { SLOTS } from './hardware.js';
 import { type Metrics, mean, metricsOf, quantile } from './metrics.js';
+import { trueRates } from './workloads.js';
 
 export interface Ran {
   readonly result: SimulationResult;
@@ -98,6 +99,15 @@ export const policies = (): readonly Policy[] => [
     true,
   ),
 ];
+
+/** What the rates behind the calls of W1 and W2 would be worth, beside Berth and those that know the calls themselves. */
+export const oracles = (): readonly Policy[] => {
+  const rates = trueRates();
+  return [
+    ...policies().filter(({ name, clairvoyant }) => name === NAMES.berth || name === LRU || clairvoyant),
+    scheduled('True rates by cost', (world) => new CacheScheduler(world, byTrueRates(rates)), true),
+  ];
+};
 
 const SIZE_ERROR = 0.15;
 

@@ -8,6 +8,8 @@ export interface Verdict {
   readonly what: string;
   readonly figure: string;
   readonly met: boolean;
+  /** The best of Belady's rules, which know the calls to come, is short of it too. */
+  readonly foreseenMisses?: boolean;
 }
 
 /** Boxes on which W1 must be served faster than by the others. */
@@ -53,6 +55,7 @@ export function verdicts(runs: readonly Run[]): readonly Verdict[] {
             ? ''
             : `, Belady's rules with the calls to come ${(100 * belowForeseen).toFixed(1)} %`),
         met: below >= 0.25,
+        foreseenMisses: belowForeseen < 0.25,
       },
       {
         what: `${name}: mean time to output below LRU`,

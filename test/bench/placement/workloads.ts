@@ -127,6 +127,20 @@ function gap(window: RateWindow, random: Random): number {
   return window.family === 'Gamma' ? random.gamma(window.shape) : random.weibull(window.shape);
 }
 
+/** Calls per second of the process that the calls of W1 and W2 are drawn from, by model and time: what no history can tell. */
+export function trueRates(folder?: string): (key: SimModel['modelKey'], atMs: number) => number {
+  const rates = new Map<string, readonly number[]>();
+  for (const set of ['deepseek-r1', 'm-small', 'm-large'] as const) {
+    const share = set === 'deepseek-r1' ? W1_SHARE : W2_SHARE;
+    for (const { name, windows } of readClients(set, folder))
+      rates.set(
+        name,
+        windows.map((w) => w.perSecond * share),
+      );
+  }
+  return (key, atMs) => rates.get(key)?.[Math.floor((atMs - START_MS) / 1000 / WINDOW_SECONDS)] ?? 0;
+}
+
 /** Five models of one size for three places, the first asked most. */
 function threeSlots(random: Random, options: WorkloadOptions): Workload {
   const models = Array.from({ length: 5 }, (_, i) => simModel(modelKey(`five-${i}`), 13));

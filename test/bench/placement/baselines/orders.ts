@@ -1,3 +1,5 @@
+import type { ModelKey } from '#domain/ids.js';
+import { SOON_SECONDS } from '#placement/loss.js';
 import type { SimCall } from '#placement/simulate/model.js';
 import { type CacheOrder, diskSeconds, sizeOf } from './cache-scheduler.js';
 
@@ -74,3 +76,16 @@ export function costAwareBelady(calls: readonly SimCall[]): CacheOrder {
     },
   };
 }
+
+/**
+ * As Berth's loss, with the true rate behind a model's calls in place of its history: the one with the least
+ * λτ ÷ (1 + λτ) · load seconds per byte goes.
+ */
+export const byTrueRates = (perSecond: (key: ModelKey, atMs: number) => number): CacheOrder => ({
+  name: 'True rates by cost',
+  value: (resident, world) => {
+    const expected = perSecond(world.model(resident.model).modelKey, world.nowMs) * SOON_SECONDS;
+    const soon = expected / (1 + expected);
+    return (soon * diskSeconds(world, resident.model)) / (sizeOf(resident) / 1e9);
+  },
+});
