@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Artifact } from '#domain/events/catalog-events.js';
 import { deviceId, type DeviceId, RAM } from '#domain/ids.js';
@@ -5,6 +6,7 @@ import type { Rung } from '#domain/placement-terms.js';
 import { GIB, MIB } from '#domain/units.js';
 import type { PlacementInput, PlacementOutcome } from './contract.js';
 import { decide } from './decide.js';
+import { least } from './layout-terms.js';
 import {
   artifact,
   ask,
@@ -176,5 +178,22 @@ describe('a rung that divides a model', () => {
     const data = place({ rung: 'moe', of, cardsMib: [700, 700], held: [{ on: B, mib: 690 }] });
     expect(victims(data)).toEqual(['old/m0']);
     expect(data.devices).toHaveLength(2);
+  });
+});
+
+describe('where a search ends', () => {
+  it('is the first that holds, whatever is guessed', () => {
+    const place = fc.integer({ min: -2, max: 40 });
+    fc.assert(
+      fc.property(fc.nat(30), place, fc.option(place, { nil: undefined }), (to, first, guess) => {
+        const found = least(
+          0,
+          to,
+          (n) => n >= first,
+          () => guess,
+        );
+        expect(found).toBe(first > to ? undefined : Math.max(0, first));
+      }),
+    );
   });
 });
