@@ -123,11 +123,30 @@ describe('what it prints', () => {
     for (const line of lines) expect(line.length).toBeLessThanOrEqual(100);
   });
 
+  it('breaks what is longer: the sentence, the notes, the reason of a difference', () => {
+    const long = 'word '.repeat(40).trim();
+    const { differences } = report().reproduced;
+    const text = whatIfText(
+      report({
+        sentence: long,
+        notes: [long],
+        reproduced: {
+          ...report().reproduced,
+          differences: differences.map((each) => ({ ...each, reason: long })),
+        },
+      }),
+    );
+    expect(text.split('\n').filter((line) => line.length > 100)).toEqual([]);
+    expect(text.match(/word/g)).toHaveLength(40 * (2 + Math.min(5, differences.length)));
+    expect(differences.length).toBeGreaterThan(0);
+  });
+
   it('says what to do where nothing was called', () => {
     const text = whatIfText(
       report({ calls: 0, sentence: 'No call that needs a place was logged in this time.' }),
     );
-    expect(text).toMatch(/^No call .* --last 7d\.$/);
+    expect(text.replaceAll('\n', ' ')).toMatch(/^No call .* --last 7d\.$/);
+    expect(text.split('\n').filter((line) => line.length > 100)).toEqual([]);
   });
 });
 

@@ -1,4 +1,5 @@
 import type { WhatIfFigures, WhatIfReport } from '#domain/wire/index.js';
+import { MOST_COLUMNS, wrapped } from '../list-table.js';
 import { shorten, table } from '../table.js';
 
 const NAME_WIDTH = 36;
@@ -11,7 +12,7 @@ const RIGHT = [1, 2, 3, 4, 5, 6, 7];
 export function whatIfText(report: WhatIfReport): string {
   const { from, to, calls, leftOut, really, asItWas, changes, sentence, notes } = report;
   if (calls === 0)
-    return `${sentence} Name another one with --from and --to, or a longer one with --last 7d.`;
+    return wrapped(`${sentence} Name another one with --from and --to, or a longer one with --last 7d.`);
   const rows = [
     row('really', really),
     row('as it was, simulated', asItWas),
@@ -20,13 +21,13 @@ export function whatIfText(report: WhatIfReport): string {
   ];
   const others = leftOut === 0 ? '' : `; ${leftOut} more that no placement would have changed`;
   return [
-    sentence,
+    wrapped(sentence),
     '',
     `${minute(from)} to ${minute(to)} UTC: ${calls} calls${others}`,
     table(HEAD, rows, RIGHT),
     '',
     reproducedText(report),
-    ...notes.map((note) => `- ${note}`),
+    ...notes.map((note) => wrapped(`- ${note}`)),
     ...(changes.every(({ name }) => name.includes(' more '))
       ? [
           '',
@@ -75,7 +76,11 @@ function reproducedText({ reproduced }: WhatIfReport): string {
     lines.push(`  ${minute(at)}  ${shorten(modelKey, 40)}`);
     for (const { field, logged, again } of fields.slice(0, 2))
       lines.push(`    ${shorten(`${field}: ${logged || 'none'} in the log, ${again || 'none'} again`, 92)}`);
-    lines.push(`    ${reason}`);
+    lines.push(
+      ...wrapped(reason, MOST_COLUMNS - 4)
+        .split('\n')
+        .map((line) => `    ${line}`),
+    );
   }
   const left = differences.length - MOST_DIFFERENCES;
   if (left > 0) lines.push(`  and ${left} more; --json lists them.`);

@@ -123,6 +123,9 @@ function sentenceOf(
   return `${loaded}; ${size} would have saved ${percent(saved / asItWas.loads)} of the loads.`;
 }
 
+const canUseNoCard = ({ end }: TimeOfLog): boolean =>
+  end.workers.every(({ engines }) => !engines.some(({ capabilities }) => capabilities.includes('gpu')));
+
 function notesOf({ time, reproduced, changes }: ReportParts): readonly string[] {
   const added = changes.some(({ change }) => (change.devices ?? []).length > 0);
   return [
@@ -133,6 +136,9 @@ function notesOf({ time, reproduced, changes }: ReportParts): readonly string[] 
       ? [`Settings changed ${time.settingsChanged} times; they are taken as they were at the beginning.`]
       : []),
     ...(added ? ['A card that was not there is as fast as its memory rate says, else slow.'] : []),
+    ...(added && canUseNoCard(time)
+      ? ["No engine there can use a card: llama-server is assumed, with sizes from the file's header."]
+      : []),
     ...(reproduced.differences.length > 0
       ? [`${reproduced.differences.length} decisions differ from those logged; see the list.`]
       : []),

@@ -56,6 +56,19 @@ describe('the report of a what-if', () => {
     expect(report({ really: few({ calls: 0 }) }).sentence).toMatch(/^No call/);
   });
 
+  it('notes that an engine is assumed with a card that no engine there could use', () => {
+    const changes = [{ change: { devices: [{ name: 'new', bytes: GIB }] }, figures: larger }];
+    const assumed = /No engine there can use a card/;
+    expect(report({ changes }).notes.some((note) => assumed.test(note))).toBe(false);
+    const workers = time.end.workers.map((worker) => ({
+      ...worker,
+      engines: worker.engines.map((engine) => ({ ...engine, capabilities: [] })),
+    }));
+    const without = { ...time, end: { ...time.end, workers } };
+    expect(report({ time: without, changes }).notes.some((note) => assumed.test(note))).toBe(true);
+    expect(report({ time: without }).notes.some((note) => assumed.test(note))).toBe(false);
+  });
+
   it('is held against the bound that allows for waiting where it is below the other', () => {
     const waited = few({ usualLoadSeconds: 50 });
     const { least } = report({
