@@ -7,7 +7,7 @@ import { streams } from '#events/streams.js';
 import { newId } from '#runtime/ids.js';
 import { createLogger } from '#runtime/logger.js';
 import { startEmbeddedNode, type EmbeddedNode } from '../../../../libs/events/src/testing/embedded-node.js';
-import { KEPT_SECONDS, ReadingsLog } from './readings-log.js';
+import { ReadingsLog } from './readings-log.js';
 
 let node: EmbeddedNode;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ it('keeps readings for an hour, in batches, and bounds the stream once over ever
       used.push(event.data.devices[0]?.usedBytes);
     expect(used).toEqual([1, undefined, 2, undefined]);
     const bounds = await client.getStreamMetadata(stream);
-    expect(bounds.metadata?.maxAge).toBe(KEPT_SECONDS);
+    expect(bounds.metadata?.maxAge).toBe(3600);
     const written: string[] = [];
     for await (const { event } of client.readStream(`$$${stream}`)) written.push(event?.type ?? '');
     expect(written).toEqual(['$metadata']);

@@ -5,7 +5,7 @@ import { streams } from '#events/streams.js';
 import { newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 
-export const KEPT_SECONDS = 3600;
+const KEPT_SECONDS = 3600;
 const BATCH_MS = 5000;
 /** So many wait while the log is away; older ones are dropped, since they are for looking at and no facts. */
 const MOST_WAITING = 120;
