@@ -221,6 +221,7 @@ describe('the built-in engine driver', () => {
     expect(await driver.adopt({ ...state, files: ['/another.gguf'] })).toBeUndefined();
     expect(await driver.adopt({ ...state, arguments: [...state.arguments, '--another'] })).toBeUndefined();
     expect(await driver.adopt({ ...state, pidStartTicks: pidStartTicks + 1 })).toBeUndefined();
+    expect(await driver.adopt({ ...state, bootId: 'another' })).toBeUndefined();
     expect(isAlive(engine.pid, engine.pidStartTicks)).toBe(true);
     await engine.stop();
     expect(await driver.adopt(state)).toBeUndefined();
