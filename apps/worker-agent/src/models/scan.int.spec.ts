@@ -127,7 +127,8 @@ describe('the models folder', () => {
     await put('chat-a', '.hidden/m.gguf');
     await put('chat-a', 'o/r/m.gguf.part');
     await put('chat-a', 'o/r/mmproj-F16.gguf');
-    await put('chat-a', 'a/b/c/d/e/f/m.gguf');
+    // The root is the first level, and this lies in the sixth.
+    await put('chat-a', 'a/b/c/d/e/m.gguf');
     expect(await scanned()).toEqual([]);
     await put('chat-a', 'a/b/c/d/m.gguf');
     expect((await scanned()).map((m) => m.model.modelKey)).toEqual(['a/b']);
