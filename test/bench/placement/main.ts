@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { HARDWARE, type HardwareName } from './hardware.js';
 import { oracles, policies, sizingPolicies } from './policies.js';
 import { plot } from './plot.js';
-import { markdown, rowsOf } from './report.js';
+import { markdown, rowsOf, waitsTable } from './report.js';
 import { type Run, runAll } from './runs.js';
 import { isCompared, TARGET_HARDWARE, verdicts } from './targets.js';
 import { whyNoTraces } from './traces.js';
@@ -17,6 +17,7 @@ const USAGE = `Usage: node dist/test/bench/placement/main.js [options]
   --only Berth         policies whose name contains this
   --sizing             Berth with exact sizes, with sizes 15 % off, and with these until they are measured
   --oracles            Berth and LRU beside what knows the rates behind the calls, or the calls to come
+  --waits              a second table: where the time to output goes
   --out FOLDER         writes report.md and a plot for each table
   --check              W1 on the boxes with a target, and the policies that it names; ends with 1 when one is missed
   --traces FOLDER      where the request traces lie (also BERTH_TRACES); default ../shared/traces beside the checkout
@@ -31,6 +32,7 @@ async function main(): Promise<number> {
       only: { type: 'string', default: '' },
       sizing: { type: 'boolean', default: false },
       oracles: { type: 'boolean', default: false },
+      waits: { type: 'boolean', default: false },
       out: { type: 'string' },
       check: { type: 'boolean', default: false },
       traces: { type: 'string' },
@@ -68,6 +70,7 @@ async function main(): Promise<number> {
         here.push(...(await runAll(name, box, seed, wanted, !values.check)));
       }
       console.log(markdown(here));
+      if (values.waits) console.log(waitsTable(here));
       runs.push(...here);
     }
   }

@@ -2,6 +2,7 @@ import { loadSecondsFrom, type Scenario } from '#placement/simulate/model.js';
 import type { SimulationResult } from '#placement/simulate/simulate.js';
 import { defaultSettings } from '#placement/setting-levels.js';
 import { overdueRule, type OverdueRule } from './overdue.js';
+import { waitsOf, type Waits } from './waits.js';
 
 /** What one run of one policy gave. Latencies are over the calls that were served: never read one without `refused`. */
 export interface Metrics {
@@ -21,6 +22,7 @@ export interface Metrics {
   readonly loadSeconds: number;
   /** Arrival to the beginning of the prompt. */
   readonly longestWaitSeconds: number;
+  readonly waits: Waits;
   readonly overdue: OverdueRule;
   /** Jain's index over the models' mean slowdown (time to output ÷ time alone): 1 when all fare alike. */
   readonly fairness: number;
@@ -59,6 +61,7 @@ export function metricsOf(scenario: Scenario, result: SimulationResult): Metrics
       0,
     ),
     longestWaitSeconds: longest,
+    waits: waitsOf(result),
     overdue: overdueRule(scenario, result, defaultSettings.overdueAfterSeconds),
     fairness: jain([...slowdowns.values()].map(mean)),
   };

@@ -70,6 +70,24 @@ const COLUMNS: readonly Column[] = [
   ],
 ];
 
+const WAITS: readonly Column[] = [
+  ['policy', (row) => row.policy],
+  ['until its load begins, s', (row) => over(row, (r) => r.metrics.waits.untilLoadSeconds).toFixed(2)],
+  ['load', (row) => over(row, (r) => r.metrics.waits.loadSeconds).toFixed(2)],
+  ['slot', (row) => over(row, (r) => r.metrics.waits.slotSeconds).toFixed(2)],
+  ['serving', (row) => over(row, (r) => r.metrics.waits.servingSeconds).toFixed(2)],
+  ['to output', (row) => meanSecondsOf(row).toFixed(2)],
+];
+
+/** Where the time to output goes, for the runs of one workload and hardware. */
+export const waitsTable = (runs: readonly Run[]): string => [...table(WAITS, rowsOf(runs)), ''].join('\n');
+
+const table = (columns: readonly Column[], rows: readonly Row[]): readonly string[] => [
+  `| ${columns.map(([name]) => name).join(' | ')} |`,
+  `| ${columns.map((_, i) => (i === 0 ? '---' : '---:')).join(' | ')} |`,
+  ...rows.map((row) => `| ${columns.map(([, of]) => of(row)).join(' | ')} |`),
+];
+
 /** A section for each workload and hardware, with its bounds. Latencies stand beside the count of refused calls. */
 export function markdown(runs: readonly Run[]): string {
   const sections = new Map<string, Row[]>();
@@ -96,9 +114,7 @@ function section(title: string, rows: readonly Row[]): string {
     '',
     `${calls} calls, ${seeds}, means over them. Bound: ${bound} s of loading${delayed}.`,
     '',
-    `| ${COLUMNS.map(([name]) => name).join(' | ')} |`,
-    `| ${COLUMNS.map((_, i) => (i === 0 ? '---' : '---:')).join(' | ')} |`,
-    ...rows.map((row) => `| ${COLUMNS.map(([, of]) => of(row)).join(' | ')} |`),
+    ...table(COLUMNS, rows),
     '',
   ].join('\n');
 }

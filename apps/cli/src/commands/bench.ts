@@ -10,7 +10,7 @@ const PLACEMENT = 'test/bench/placement/main.js';
 export const bench: Command = {
   name: 'bench',
   usage:
-    'bench placement [--workload W1] [--hardware 96] [--seeds 5] [--sizing] [--oracles] [--check] [--out FOLDER] [--traces FOLDER]',
+    'bench placement [--workload W1] [--hardware 96] [--seeds 5] [--sizing] [--oracles] [--waits] [--check] [--out FOLDER] [--traces FOLDER]',
   summary: 'run the placement rules and others over recorded arrivals, beside the best that is possible',
   details: [
     'Works from a checkout of the repository only, with request traces that the repository does not have:',
