@@ -86,6 +86,7 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
   const line = new AgentLineServer();
   app.connectMicroservice({ strategy: line });
   await app.startAllMicroservices();
+  takeEmptyBodies(adapter);
   await app.init();
   await adapter.getInstance().ready();
   if (!handler) throw new Error('Fastify did not ask for its server.');
@@ -97,6 +98,15 @@ export async function startNest(parts: NestParts, server: Server): Promise<Start
       await views?.destroy();
     },
   };
+}
+
+/** Clients that name JSON in the head of every request send none of it to a route that needs no body. */
+function takeEmptyBodies(adapter: FastifyAdapter): void {
+  const parse = adapter.getInstance().getDefaultJsonParser('error', 'error');
+  adapter.useBodyParser('application/json', false, {}, (request, body: Buffer, done) => {
+    if (body.length === 0) done(null, undefined);
+    else void parse(request, body.toString('utf8'), done);
+  });
 }
 
 /** Nothing is dialled before the first question: the front door does not depend on Postgres. */

@@ -66,6 +66,7 @@ function decidedLines(data: PlacementDecidedData): readonly string[] {
   return [
     ...wrap(`Load ${data.modelKey} into ${listed(place)}.`, '  ', ''),
     ...wrap(`Decision ${data.decisionId}, taken ${data.now} ${causeWords(data)}.`, '  ', ''),
+    ...(data.forSlots ? wrap(slotWords(data.forSlots), '  ', '') : []),
     '',
     'How',
     ...wrap(
@@ -109,6 +110,12 @@ function refusedLines(data: PlacementRefusedData): readonly string[] {
     '',
     ...roomLines(data),
   ];
+}
+
+function slotWords({ waiting, waitSeconds }: NonNullable<PlacementDecidedData['forSlots']>): string {
+  const calls = waiting === 1 ? 'the call that waits' : `the last of ${waiting} calls that wait`;
+  const wait = formatSeconds(waitSeconds);
+  return `Every slot of it is taken on another worker, where ${calls} would have one in ${wait}: so it is loaded here too.`;
 }
 
 const causeWords = ({ cause }: Pick<Working, 'cause'>): string =>

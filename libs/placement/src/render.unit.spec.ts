@@ -104,6 +104,18 @@ describe('renderDecision', () => {
     `);
   });
 
+  it('says of a second resident which calls it is loaded for', () => {
+    const data = decidedOf(decide(input(B, { history: measuredB, ask: ask({ context: 8192 }) })));
+    const text = renderDecision({ ...data, forSlots: { waiting: 3, waitSeconds: 12 } });
+    expect(text.split('\n').slice(2, 4)).toMatchInlineSnapshot(`
+      [
+        "Every slot of it is taken on another worker, where the last of 3 calls that wait would have one in",
+        "  12 s: so it is loaded here too.",
+      ]
+    `);
+    expect(renderDecision(data)).not.toContain('slot of it');
+  });
+
   it('prints a wait', () => {
     const a = resident('tiny/a');
     const outcome = decide(

@@ -111,6 +111,14 @@ describe('keys, settings and pages at a running front door', () => {
     );
   });
 
+  it('a client that names JSON in every head may leave the body out', async () => {
+    const json = { 'content-type': 'application/json' };
+    const { keyId } = await create({ name: 'hasty' });
+    expect(await send('DELETE', `/admin/keys/${keyId}`, undefined, json)).toMatchObject({ status: 200 });
+    expect(await send('POST', `/admin/keys/${keyId}/revoke`, undefined, json)).toMatchObject({ status: 200 });
+    expect(await send('POST', '/admin/keys', undefined, json)).toMatchObject({ status: 400 });
+  });
+
   it.each([
     [{}, 'name'],
     [{ name: 'x', scope: 'root' }, 'scope'],

@@ -213,8 +213,8 @@ export class Admission {
     const endInSeconds = activity.endsIn(ids, calls);
     if (seconds === undefined || endInSeconds === undefined) return;
     const waiting = queue.filter((t) => t.modelKey === ticket.modelKey && !t.background).length;
-    const wait = longestSlotWait({ endInSeconds, waiting, outputSeconds: seconds });
-    if (decider.second(wanted, ticket, queue, wait))
+    const waitSeconds = longestSlotWait({ endInSeconds, waiting, outputSeconds: seconds });
+    if (decider.second(wanted, ticket, queue, { waiting, waitSeconds }))
       call.enter('slot', 'every slot of its model is taken; another worker loads it too', this.#o.now());
   }
 

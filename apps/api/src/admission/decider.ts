@@ -1,5 +1,10 @@
 import type { FoundModel } from '#domain/events/catalog-events.js';
-import type { DecisionCause, UnloadDecidedData, WorkerEventData } from '#domain/events/worker-events.js';
+import type {
+  DecisionCause,
+  PlacementDecidedData,
+  UnloadDecidedData,
+  WorkerEventData,
+} from '#domain/events/worker-events.js';
 import { type BerthError, berthError } from '#domain/errors.js';
 import {
   decisionId,
@@ -219,9 +224,14 @@ export class Decider {
   /**
    * Has another resident of a model loaded, on a worker that has none of it, when the wait for a slot of those that are
    * there is worth it.
-   * @param slotWaitSeconds predicted for the last of the waiting calls
+   * @param forSlots how many calls wait for one, and how long the last of them is predicted to
    */
-  second(wanted: Wanted, ticket: Ticket, queue: readonly Ticket[], slotWaitSeconds: number): boolean {
+  second(
+    wanted: Wanted,
+    ticket: Ticket,
+    queue: readonly Ticket[],
+    forSlots: NonNullable<PlacementDecidedData['forSlots']>,
+  ): boolean {
     const { fleet, sessions } = this.#o;
     const key = wanted.model.modelKey;
     const there = fleet.residentsOf(key).filter(({ resident }) => !resident.leaving);
@@ -242,8 +252,9 @@ export class Decider {
     if (options.some(({ outcome }) => outcome.kind === 'deciding')) return false;
     const best = this.#bestOffer(options);
     if (best) {
-      if (!isWorthSecond(best, slotWaitSeconds)) return false;
-      this.#follow(best.option, wanted);
+      const { worker, outcome } = best.option;
+      if (outcome.kind !== 'decided' || !isWorthSecond(best, forSlots.waitSeconds)) return false;
+      this.#follow({ worker, outcome: { ...outcome, data: { ...outcome.data, forSlots } } }, wanted);
       return true;
     }
     const unsized = options.find(({ outcome }) => outcome.kind === 'project');

@@ -305,10 +305,11 @@ describe('the queue, with room for every model and one slot for each', () => {
       const answer = await chat('chat-e');
       expect(answer.status).toBe(200);
       const { residentId } = await stand.finished('chat-e', answer.headers.get('x-berth-call')!);
-      const placed: string[] = [];
+      const placed: unknown[] = [];
       for await (const { event } of stand.log.readForwards<WorkerEvent>(streams.worker(other.id)))
-        if (event.type === 'PlacementDecided') placed.push(event.data.residentId);
-      expect(placed).toEqual([residentId]);
+        if (event.type === 'PlacementDecided') placed.push(event.data);
+      const forSlots = { waiting: 1, waitSeconds: expect.any(Number) as number };
+      expect(placed).toEqual([expect.objectContaining({ residentId, forSlots })]);
       open();
       expect((await slow).status).toBe(200);
     } finally {

@@ -139,6 +139,8 @@ export interface PlacementDecidedData extends Working {
   /** Eviction band that the call asked for; left out when it asked for none, and the settings hold. */
   readonly priority?: number;
   readonly validUntil: string;
+  /** Every slot of the model is taken elsewhere: the calls that wait for one, and how long the last of them would. */
+  readonly forSlots?: { readonly waiting: number; readonly waitSeconds: number };
   readonly predicted: {
     readonly readyInSeconds?: number;
     readonly loadSeconds?: number;
