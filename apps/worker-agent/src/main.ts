@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { BerthEvent, FleetEvent, Recorded, WorkerEvent } from '#domain/events/index.js';
 import { evolveFleet, initialFleet } from '#domain/fleet/fleet.js';
 import { workerId as asWorkerId, type WorkerId } from '#domain/ids.js';
+import { diskLimitOf } from '#domain/worker/disk-limit.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { catalogue } from '#events/catalogue.js';
@@ -229,6 +230,7 @@ async function start(): Promise<Running> {
     catalog,
     models: config.models,
     access: hubAccess(process.env),
+    diskLimit: () => diskLimitOf(executor.state.limits),
     logger: log,
   });
   pulls.start();

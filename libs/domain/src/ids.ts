@@ -24,6 +24,8 @@ export const deviceId = (value: string): DeviceId => value as DeviceId;
 
 /** Host memory, as a device among the others. */
 export const RAM: DeviceId = deviceId('ram');
+/** What models take in Berth's own folder of them, as a resource that is limited; nothing is placed on it. */
+export const DISK: DeviceId = deviceId('disk');
 
 /** Calls that resolve to no model are kept under this key, so that no caller can name a stream. */
 export const UNRESOLVED: ModelKey = modelKey('~unresolved');

@@ -1,4 +1,4 @@
-import { type DeviceId, RAM, type ResidentId } from '#domain/ids.js';
+import { type DeviceId, DISK, RAM, type ResidentId } from '#domain/ids.js';
 import { sameList } from '#domain/placement-terms.js';
 import { formatBytes } from '#domain/units.js';
 import type { Resident, WorkerState } from '#domain/worker/state.js';
@@ -79,6 +79,7 @@ export function tierOf(worker: WorkerState, deviceId: DeviceId): Tier | undefine
 /** D: what it has minus the driver's own; undefined for a device that the worker has not told of. */
 export function capacityOf(worker: WorkerState, deviceId: DeviceId): number | undefined {
   if (deviceId === RAM) return worker.ramBytes;
+  if (deviceId === DISK) return worker.drives?.[0]?.totalBytes;
   const device = worker.devices.find((d) => d.deviceId === deviceId);
   return device && Math.max(0, device.totalBytes - (device.driverReservedBytes ?? 0));
 }
@@ -234,7 +235,8 @@ function creditOf(
   return credit;
 }
 
-export const nameOf = (deviceId: DeviceId): string => (deviceId === RAM ? 'RAM' : `device ${deviceId}`);
+export const nameOf = (deviceId: DeviceId): string =>
+  deviceId === RAM ? 'RAM' : deviceId === DISK ? 'the drive of models' : `device ${deviceId}`;
 
 /** Adds bytes by device. */
 export function plus(a: BytesByDevice, b: BytesByDevice): BytesByDevice {

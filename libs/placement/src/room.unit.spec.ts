@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deviceId, RAM } from '#domain/ids.js';
+import { deviceId, DISK, RAM } from '#domain/ids.js';
 import { MIB } from '#domain/units.js';
 import { chargeOf } from './charges.js';
 import { encroachment, limitAboveParent, roomBytes, roomOf } from './room.js';
@@ -55,12 +55,20 @@ describe('room', () => {
       ramMax: 100,
       physicalCores: 8,
       devices: [{ deviceId: CARD, kind: 'cuda', name: 'card', totalBytes: 1000, driverReservedBytes: 200 }],
+      drives: [
+        { mount: '/models', totalBytes: 500, freeBytes: 100 },
+        { mount: '/', totalBytes: 900, freeBytes: 900 },
+      ],
     });
     expect(limitAboveParent(tiers, RAM, 101)).toEqual({ tier: 'designation', value: 100 });
     expect(limitAboveParent(tiers, RAM, 100)).toBeUndefined();
     expect(limitAboveParent(tiers, CARD, 801)).toEqual({ tier: 'device', value: 800 });
     expect(limitAboveParent(tiers, CARD, 800)).toBeUndefined();
     expect(limitAboveParent(tiers, 'cores', 9)).toEqual({ tier: 'device', value: 8 });
+    expect(limitAboveParent(tiers, DISK, 501)).toEqual({ tier: 'device', value: 500 });
+    const atStart = { ...tiers, limits: { ...tiers.limits, designation: new Map([['disk', 400]]) } };
+    expect(limitAboveParent(atStart, DISK, 401)).toEqual({ tier: 'designation', value: 400 });
+    expect(limitAboveParent(atStart, DISK, 400)).toBeUndefined();
   });
 
   it('reserves the budget of a plan until it is ready, less what its own victims still hold', () => {

@@ -16,6 +16,8 @@ export interface ProcessConfig {
   /** Per accelerator. */
   readonly vramMaxBytes?: number;
   readonly cpuMax?: number;
+  /** Of models in the folder `models`. */
+  readonly diskMaxBytes?: number;
   readonly eventstoreUrl: string;
   readonly databaseUrl?: string;
   readonly llamaServerBin?: string;
@@ -62,6 +64,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): P
     ...optional('ramMaxBytes', bytes('BERTH_RAM_MAX')),
     ...optional('vramMaxBytes', bytes('BERTH_VRAM_MAX')),
     ...optional('cpuMax', whole('BERTH_CPU_MAX', 1, 4096)),
+    ...optional('diskMaxBytes', bytes('BERTH_DISK_MAX')),
     ...optional('databaseUrl', text('DATABASE_URL')),
     ...optional('llamaServerBin', text('LLAMA_SERVER_BIN')),
     ...optional('spoolMaxBytes', bytes('BERTH_SPOOL_MAX')),

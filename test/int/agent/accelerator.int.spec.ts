@@ -17,7 +17,12 @@ const STRANGER = 1;
 /** No card is here: a program of the name of NVIDIA's tool prints what it prints of one, and the agent takes it for one. */
 describe('an agent on a machine with an accelerator', () => {
   const tools = new FakeTools().nvidia().llamaServer(PRESENT_HELP);
-  const stand = new AgentStand({ PATH: tools.path, BERTH_VRAM_MAX: '20GiB', BERTH_CPU_MAX: '1' });
+  const stand = new AgentStand({
+    PATH: tools.path,
+    BERTH_VRAM_MAX: '20GiB',
+    BERTH_CPU_MAX: '1',
+    BERTH_DISK_MAX: '1GiB',
+  });
   const print = (...card: Parameters<typeof oneCard>) => {
     const { lines, report } = oneCard(...card);
     tools.print('report.xml', report).print('lines.csv', lines);
@@ -56,6 +61,7 @@ describe('an agent on a machine with an accelerator', () => {
     const limits = (await stand.of('LimitSet')).map(({ resource, tier, value }) => [resource, tier, value]);
     expect(limits).toEqual([
       ['cores', 'designation', 1],
+      ['disk', 'designation', GIB],
       [CARD, 'designation', 20 * GIB],
     ]);
   });

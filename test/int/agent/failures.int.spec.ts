@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { BerthEvent, PullEvent } from '#domain/events/index.js';
 import { modelKey, residentId, workerId } from '#domain/ids.js';
+import type { DiskLimit } from '#domain/worker/disk-limit.js';
 import type { Resident } from '#domain/worker/state.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
@@ -112,12 +113,14 @@ describe('what an agent tells the log of what it could not do', () => {
   });
 
   it('is PullFailed for a transfer that began, and PullRefused for one that could not', async () => {
+    let limit: DiskLimit | undefined;
     const pulls = new PullTasks({
       workerId: ID,
       log,
       facts,
       catalog: { rescan: () => Promise.resolve() },
       models: folder,
+      diskLimit: () => limit,
       access: { endpoint: `http://127.0.0.1:${(hub.address() as AddressInfo).port}` },
       logger,
     });
@@ -140,6 +143,11 @@ describe('what an agent tells the log of what it could not do', () => {
     expect(await ask('acme/ship-GGUF:Q9')).toMatchObject({
       type: 'PullRefused',
       data: { reason: expect.stringContaining('has no "Q9"') as string },
+    });
+    limit = { bytes: 1, tier: 'setting' };
+    expect(await ask('acme/ship-GGUF:Q4_K_M')).toMatchObject({
+      type: 'PullRefused',
+      data: { reason: expect.stringContaining('the limit set by an admin is 1 B') as string },
     });
     await pulls.stop();
   }, 120_000);

@@ -18,6 +18,8 @@ export interface WorkerRow {
   readonly lost: boolean;
   readonly physicalCores?: number;
   readonly coresLimit?: number;
+  /** Of what models take in Berth's own folder. */
+  readonly diskLimitBytes?: number;
   readonly devices: readonly DeviceRow[];
 }
 

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { PullItem, WireWritten } from '#domain/wire/index.js';
 import { formatBytes, formatSeconds } from '#domain/units.js';
@@ -37,9 +39,32 @@ export const pull: Command = {
       const code = await throughAgent(new AdminClient(address), source);
       if (code !== undefined) return exit(code);
     }
-    return { kind: 'run', main: MAIN, args: rest, env: settingsEnvironment(settings) } satisfies Outcome;
+    const env = settingsEnvironment(settings);
+    if (isPlain && address !== undefined && flags['models'] === undefined) {
+      const setting = await diskSetting(new AdminClient(address), settings.values.home);
+      if (setting !== undefined) env['BERTH_DISK_SETTING'] = String(setting);
+    }
+    return { kind: 'run', main: MAIN, args: rest, env } satisfies Outcome;
   },
 };
+
+/** What an admin lets models take in the folder of the worker that runs on this home; the log has it, which is not read here. */
+async function diskSetting(client: AdminClient, home: string): Promise<number | undefined> {
+  try {
+    const id = readFileSync(join(home, 'worker-id'), 'utf8').trim();
+    const workers = await client.list<LimitedWorker>('/admin/workers');
+    return workers.find(({ workerId }) => workerId === id)?.limits?.setting['disk'];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    console.error(`Whether an admin limits what models take on this disk could not be asked: ${why}`);
+    return undefined;
+  }
+}
+
+interface LimitedWorker {
+  readonly workerId: string;
+  readonly limits?: { readonly setting: Readonly<Record<string, number>> };
+}
 
 /** @returns the exit code; undefined when no agent can do it. */
 async function throughAgent(client: AdminClient, source: string): Promise<number | undefined> {

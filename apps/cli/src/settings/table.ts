@@ -81,6 +81,14 @@ export const SETTINGS = [
     unset: 'every core',
   },
   {
+    name: 'disk-max',
+    env: 'BERTH_DISK_MAX',
+    kind: { type: 'size' },
+    placeholder: 'SIZE',
+    summary: "the most disk that models may take in Berth's own folder of them",
+    unset: 'what the drive has',
+  },
+  {
     name: 'eventstore-url',
     env: 'EVENTSTORE_URL',
     kind: { type: 'url', schemes: ['esdb', 'esdb+discover'], example: 'esdb://localhost:2113?tls=false' },

@@ -41,8 +41,12 @@ function workerText(worker: WorkerRow, connected: boolean | undefined): string {
   const state = worker.lost ? 'lost' : connected === false ? 'agent not connected' : 'connected';
   const limit = worker.coresLimit === undefined ? '' : ` (limit ${worker.coresLimit})`;
   const cores = worker.physicalCores === undefined ? '' : `, ${worker.physicalCores} cores${limit}`;
+  const disk =
+    worker.diskLimitBytes === undefined
+      ? ''
+      : `, models on disk: limit ${formatBytes(worker.diskLimitBytes)}`;
   return [
-    `worker ${shorten(worker.name ?? worker.workerId, 40)}: ${state}${cores}`,
+    `worker ${shorten(worker.name ?? worker.workerId, 40)}: ${state}${cores}${disk}`,
     ...worker.devices.flatMap((device) => [`  ${deviceText(device)}`, `    ${roomText(device)}`]),
   ].join('\n');
 }

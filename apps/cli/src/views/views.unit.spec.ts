@@ -97,7 +97,17 @@ describe('status', () => {
         workers: [{ id: 'w', name: 'vm', connected: false }],
       },
       views: {
-        workers: [{ workerId: 'w', name: 'vm', lost: false, physicalCores: 4, coresLimit: 2, devices: [] }],
+        workers: [
+          {
+            workerId: 'w',
+            name: 'vm',
+            lost: false,
+            physicalCores: 4,
+            coresLimit: 2,
+            diskLimitBytes: 40 * GIB,
+            devices: [],
+          },
+        ],
         residents: [
           {
             residentId: 'r',
@@ -115,7 +125,9 @@ describe('status', () => {
       ],
     });
     expect(text).toContain('8080: degraded\n  ! The agent of vm is not connected.');
-    expect(text).toContain('worker vm: agent not connected, 4 cores (limit 2)');
+    expect(text).toContain(
+      'worker vm: agent not connected, 4 cores (limit 2), models on disk: limit 40.00 GiB',
+    );
     expect(text).toMatch(/a\/b +Q4 +loading +~1\.00 GiB$/m);
     expect(text).toContain('2 calls wait, the longest for 12 s:\n  a/b: 2');
   });

@@ -1,7 +1,7 @@
 import { hostname, platform, release } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type { EngineOnWorker, WorkerEvent, WorkerEventData } from '#domain/events/worker-events.js';
-import { RAM, type WorkerId } from '#domain/ids.js';
+import { DISK, RAM, type WorkerId } from '#domain/ids.js';
 import type { WorkerState } from '#domain/worker/state.js';
 import type { ProcessConfig } from '#runtime/config.js';
 import { newId } from '#runtime/ids.js';
@@ -17,7 +17,7 @@ import type { FactWriter } from './facts.js';
 
 /**
  * Says what the machine is, as far as the log does not say it already. Nothing that did not change is written.
- * @param roots folders of models, whose drives are told.
+ * @param roots folders of models, whose drives are told; Berth's own comes first.
  * @param elsewhere the processors of a machine that is no Linux.
  * @returns the accelerators as they were found.
  */
@@ -68,6 +68,7 @@ export async function register(
   const designations = new Map<string, number | undefined>([
     [RAM, config.ramMaxBytes],
     ['cores', config.cpuMax],
+    [DISK, config.diskMaxBytes],
     ...devices.map((d) => [d.deviceId, config.vramMaxBytes] as const),
   ]);
   for (const [resource, value] of designations) {

@@ -8,7 +8,7 @@ export interface Drive {
   readonly freeBytes: number;
 }
 
-/** The drives on which these folders lie, each once. A folder that is not there yet counts as the nearest above it. */
+/** The drives on which these folders lie, each once and in the order of the folders. A folder that is not there yet counts as the nearest above it. */
 export async function readDrives(folders: readonly string[], mountinfo = ''): Promise<readonly Drive[]> {
   const points = mountPoints(mountinfo);
   const drives = new Map<number, Drive>();

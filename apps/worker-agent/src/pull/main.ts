@@ -1,5 +1,7 @@
 import { join } from 'node:path';
-import { formatBytes } from '#domain/units.js';
+import { DISK } from '#domain/ids.js';
+import { formatBytes, parseBytes } from '#domain/units.js';
+import { type DiskLimit, diskLimitOf } from '#domain/worker/disk-limit.js';
 import { hubAccess } from './hub.js';
 import { progressOn } from './progress.js';
 import { pull, type Pulled } from './pull.js';
@@ -13,6 +15,18 @@ function modelsFolder(): string {
   if (models !== '') return models;
   if (home !== '') return join(home, 'models');
   throw new Error('BERTH_MODELS is not set: run this through bin/berth, which sets it.');
+}
+
+/** By this environment (resolved by bin/berth), and by what an admin set on the worker that runs on this home. */
+function diskLimit(): DiskLimit | undefined {
+  const tier = (name: string): ReadonlyMap<string, number> => {
+    const text = process.env[name] ?? '';
+    if (text === '') return new Map();
+    const bytes = parseBytes(text);
+    if (bytes === undefined) throw new Error(`${name} must be a size such as 12GiB, not "${text}".`);
+    return new Map([[DISK, bytes]]);
+  };
+  return diskLimitOf({ designation: tier('BERTH_DISK_MAX'), setting: tier('BERTH_DISK_SETTING') });
 }
 
 function sentence({ modelKey, label, files }: Pulled): string {
@@ -34,6 +48,7 @@ try {
       source,
       models: modelsFolder(),
       access: hubAccess(process.env),
+      diskLimit,
       signal: stop.signal,
       progress: progressOn(process.stderr),
     });

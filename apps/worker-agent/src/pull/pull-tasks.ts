@@ -1,6 +1,7 @@
 import type { PullEvent, Recorded } from '#domain/events/index.js';
 import type { WorkerId } from '#domain/ids.js';
 import { evolvePulls, initialPulls, type Pull, type PullsState } from '#domain/pulls/pulls.js';
+import type { DiskLimit } from '#domain/worker/disk-limit.js';
 import type { EventLog, Subscription } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
 import { derivedId } from '#runtime/ids.js';
@@ -17,6 +18,7 @@ export interface PullTasksOptions {
   readonly catalog: Pick<Catalog, 'rescan'>;
   readonly models: string;
   readonly access: HubAccess;
+  readonly diskLimit: () => DiskLimit | undefined;
   readonly logger: Logger;
 }
 
@@ -75,7 +77,7 @@ export class PullTasks {
   }
 
   async #fetch({ pullId, source }: Pull): Promise<void> {
-    const { facts, catalog, models, access, logger } = this.#o;
+    const { facts, catalog, models, access, diskLimit, logger } = this.#o;
     const { signal } = this.#stopping;
     if (this.#isStopped()) return;
     const why = { correlationId: pullId, causationId: pullId };
@@ -88,6 +90,7 @@ export class PullTasks {
         source,
         models,
         access,
+        diskLimit,
         signal,
         progress: { start: () => (seen.began = true), at: () => undefined, stop: () => undefined },
         onFile: (file) => told.push(tell({ type: 'FilePulled', data: { pullId, ...file } }, file.file)),

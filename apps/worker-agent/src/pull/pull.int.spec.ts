@@ -234,6 +234,39 @@ describe('berth pull', () => {
     expect(err).toMatch(/127\.0\.0\.1:\d+ cannot be reached \(ECONNREFUSED\)\. Are you offline\?/);
   });
 
+  test('fetches nothing of what would go beyond the limit of models on the disk, which an admin may lower', async () => {
+    hub.files.set('ship-Q8_0.gguf', { content: model });
+    const beside = join(home, 'models/quay/other');
+    await mkdir(beside, { recursive: true });
+    await writeFile(join(beside, 'other-Q8_0.gguf'), Buffer.alloc(5000));
+    const limits = (atStart: number, set?: number) => ({
+      BERTH_DISK_MAX: `${atStart}`,
+      ...(set === undefined ? {} : { BERTH_DISK_SETTING: `${set}` }),
+    });
+    const just = model.length + 5000;
+    const note = join(home, 'models/.pulling-other.json');
+    const coming = [{ target: join(beside, 'coming.gguf'), bytes: 700 }];
+    const noted = (pid: number, startTicks?: number) =>
+      writeFile(note, JSON.stringify({ pid, startTicks, coming }));
+
+    const above = await berthPull('acme/ship-GGUF', limits(just - 1));
+    expect(above).toMatchObject({ code: 1, out: '' });
+    expect(above.err).toMatch(
+      /are needed in .*models, where models take 5 KiB; the limit set at start \(disk-max\) is .*raise the limit\.\n$/,
+    );
+    expect((await berthPull('acme/ship-GGUF', limits(just, just - 1))).err).toContain('set by an admin is');
+    await noted(process.pid);
+    expect((await berthPull('acme/ship-GGUF', limits(just))).err).toContain('other transfers bring 700 B;');
+    expect(hub.requests.filter((r) => r.url.includes('/resolve/'))).toEqual([]);
+    expect(await readdir(at(''))).toEqual([]);
+
+    // A process with this id, but not the one that noted it.
+    await noted(process.pid, 1);
+    expect((await berthPull('acme/ship-GGUF', limits(just, just))).code).toBe(0);
+    expect((await readdir(join(home, 'models'))).sort()).toEqual(['acme', 'quay']);
+    expect((await berthPull('acme/ship-GGUF', limits(1))).out).toContain('was there already');
+  });
+
   test('refuses a path that would leave the folder, and a name that is none', async () => {
     hub.files.set('../../ship-Q8_0.gguf', { content: model });
     expect((await berthPull('acme/ship-GGUF')).err).toContain('not safe to write');

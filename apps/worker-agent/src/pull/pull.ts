@@ -1,7 +1,9 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatBytes } from '#domain/units.js';
+import { type DiskLimit, whyBeyondDisk } from '#domain/worker/disk-limit.js';
 import { choose, type RepoFile } from './choose.js';
+import { bytesBelow, bytesComing, type Coming, missingBytes, noteTransfer } from './disk-use.js';
 import { download, RefusedByServer } from './download.js';
 import { authorization, fileUrl, listRepo, refusal, unreachable, type HubAccess } from './hub.js';
 import type { Progress } from './progress.js';
@@ -15,6 +17,8 @@ export interface PullOptions {
   readonly signal: AbortSignal;
   readonly progress: Progress;
   readonly retryMs?: number;
+  /** Of what all models in `models` take, as it is when a transfer is about to begin. */
+  readonly diskLimit?: () => DiskLimit | undefined;
   /** Told of each file that was fetched, once it is whole. */
   readonly onFile?: (file: FetchedFile) => void;
 }
@@ -45,7 +49,7 @@ const SPARE_BYTES = 256 * 1024 * 1024;
 
 /** Fetches one loadable form of a model. @throws Error in one sentence or a list of choices. */
 export async function pull(options: PullOptions): Promise<Pulled> {
-  const { access, signal, progress } = options;
+  const { access, signal } = options;
   const { owner, repo, pick } = parseSource(options.source);
   const modelKey = `${owner}/${repo}`;
   const listed = await listRepo(access, modelKey, signal);
@@ -53,11 +57,30 @@ export async function pull(options: PullOptions): Promise<Pulled> {
   const folder = join(options.models, owner, repo);
   const targets = choice.files.map((file) => ({ file, target: join(folder, ...safeParts(file.path)) }));
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await checkSpace(folder, targets);
+  const coming = targets.map(({ file, target }) => ({ target, bytes: file.bytes }));
+  let neededBytes = 0;
+  for (const file of coming) neededBytes += await missingBytes(file);
+  // Noted before it looks: of two that begin at once, each sees the other.
+  const forget = neededBytes === 0 ? undefined : await noteTransfer(options.models, coming);
+  try {
+    if (neededBytes > 0) await checkSpace(options, folder, coming, neededBytes);
+    return { modelKey, label: choice.label, files: await fetchAll(options, modelKey, targets, choice.bytes) };
+  } finally {
+    await forget?.();
+  }
+}
 
+/** One after the other; those that are there already are not fetched again. */
+async function fetchAll(
+  options: PullOptions,
+  modelKey: string,
+  targets: readonly { readonly file: RepoFile; readonly target: string }[],
+  totalBytes: number,
+): Promise<Pulled['files']> {
+  const { access, signal, progress } = options;
   const files: Pulled['files'][number][] = [];
   let done = 0;
-  progress.start(choice.bytes);
+  progress.start(totalBytes);
   try {
     for (const { file, target } of targets) {
       const present = (await sizeOf(target)) === file.bytes;
@@ -99,7 +122,7 @@ export async function pull(options: PullOptions): Promise<Pulled> {
   } finally {
     progress.stop();
   }
-  return { modelKey, label: choice.label, files };
+  return files;
 }
 
 /** A listed path as parts that stay within the folder. */
@@ -111,16 +134,20 @@ function safeParts(path: string): readonly string[] {
   return parts;
 }
 
+/** @throws Error when the limit or the drive leaves too little; nothing of it was fetched then. */
 async function checkSpace(
+  { models, diskLimit }: PullOptions,
   folder: string,
-  targets: readonly { readonly file: RepoFile; readonly target: string }[],
+  coming: readonly Coming[],
+  neededBytes: number,
 ): Promise<void> {
-  let neededBytes = 0;
-  for (const { file, target } of targets) {
-    if ((await sizeOf(target)) === file.bytes) continue;
-    neededBytes += Math.max(0, file.bytes - (await sizeOf(`${target}.part`)));
+  const limit = diskLimit?.();
+  if (limit) {
+    const comingBytes = await bytesComing(models, coming);
+    const use = { neededBytes, thereBytes: await bytesBelow(models), comingBytes };
+    const why = whyBeyondDisk(limit, use, models);
+    if (why !== undefined) throw new Error(why);
   }
-  if (neededBytes === 0) return;
   const { bavail, bsize } = await statfs(folder);
   const freeBytes = bavail * bsize;
   if (neededBytes + SPARE_BYTES > freeBytes) {

@@ -235,6 +235,7 @@ export type WorkerEvent =
         /** Of the cache nearest to memory; a measurement of memory must not fit into it. */
         readonly lastCacheBytes?: number;
         readonly memoryBandwidth?: MemoryBandwidth;
+        /** The drive of Berth's own folder of models comes first. */
         readonly drives: readonly {
           readonly mount: string;
           readonly totalBytes: number;
@@ -245,7 +246,7 @@ export type WorkerEvent =
   | EventOf<
       'LimitSet',
       {
-        /** A device id (`ram` among them) or `cores`. */
+        /** A device id (`ram` among them), `cores`, or `disk`: what models take in Berth's own folder. */
         readonly resource: string;
         readonly tier: 'designation' | 'setting';
         /** Bytes, or a count for cores; null takes the limit away. */

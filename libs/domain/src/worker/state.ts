@@ -62,7 +62,7 @@ export interface OpenDecision {
 }
 
 export interface WorkerLimits {
-  /** Set at start (`--ram-max`); by device id or `cores`. */
+  /** Set at start (`--ram-max`); by device id, `cores` or `disk`. */
   readonly designation: ReadonlyMap<string, number>;
   /** Set by an admin; never above the designation. */
   readonly setting: ReadonlyMap<string, number>;

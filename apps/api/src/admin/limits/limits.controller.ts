@@ -1,6 +1,6 @@
 import { Body, Controller, Inject, Param, Patch, UsePipes } from '@nestjs/common';
 import { IsInt, IsString, Length, Min, ValidateIf } from 'class-validator';
-import { RAM, workerId } from '#domain/ids.js';
+import { DISK, RAM, workerId } from '#domain/ids.js';
 import { formatBytes } from '#domain/units.js';
 import type { WireWritten } from '#domain/wire/index.js';
 import type { WorkerState } from '#domain/worker/state.js';
@@ -13,7 +13,7 @@ import { queryPipe } from '../problem/query-pipe.js';
 import { fail } from '../problem/fail.js';
 
 export class SetLimit {
-  /** A device's id (`ram` among them), or `cores`. */
+  /** A device's id (`ram` among them), `cores`, or `disk`: what models take in Berth's own folder. */
   @IsString()
   @Length(1, 200)
   resource!: string;
@@ -66,7 +66,8 @@ export class LimitsController {
 }
 
 function check(state: WorkerState, resource: string, value: number | null): void {
-  const devices = [...new Set([RAM, ...state.devices.map((d) => d.deviceId)])];
+  const drive = capacityOf(state, DISK) === undefined ? [] : [DISK];
+  const devices = [...new Set([RAM, ...state.devices.map((d) => d.deviceId), ...drive])];
   const asked = resource === 'cores' ? resource : devices.find((id) => id === resource);
   if (asked === undefined || (asked !== 'cores' && capacityOf(state, asked) === undefined)) {
     const message = `The worker has no "${resource.slice(0, 200)}". It has ${[...devices, 'cores'].join(', ')}.`;

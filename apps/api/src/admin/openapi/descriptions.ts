@@ -89,5 +89,5 @@ export const ROUTES: Readonly<Record<string, RouteDescription>> = {
   'GET /admin/what-if/nightly': list('The summary of each night, newest first', 'WhatIfNight'),
   'GET /admin/what-if/{id}': one('One what-if, with its report once it is done', 'WhatIfItem'),
   'GET /admin/workers': list('Machines, devices, limits, foreign use', 'worker'),
-  'PATCH /admin/workers/{id}/limits': one('Limit a device or the cores of a worker', 'WireWritten'),
+  'PATCH /admin/workers/{id}/limits': one('Limit a device, the cores or the disk of a worker', 'WireWritten'),
 };

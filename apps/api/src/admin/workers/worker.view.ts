@@ -48,6 +48,7 @@ function workerView(worker: WorkerRow, devices: readonly DeviceRow[], held: read
     swapBytes: worker.swap_bytes,
     physicalCores: worker.physical_cores,
     coresLimit: limitOf(limits, 'cores'),
+    diskLimitBytes: limitOf(limits, 'disk'),
     memoryBandwidth: worker.memory_bandwidth,
     drives: worker.drives,
     limits,
