@@ -227,7 +227,7 @@ describe('evicting to fit', () => {
     expect(await limit(421 * MIB)).toMatchObject({ status: 422, code: 'limit_above_parent' });
     expect(await patch({ resource: 'card', value: 1 })).toMatchObject({
       status: 400,
-      detail: 'The worker has no "card". It has ram, cores.',
+      detail: 'The worker has no "card". It has ram, disk, cores.',
     });
     expect(await patch({ resource: 'ram', value: -1 })).toMatchObject({ status: 400 });
     expect(await patch({ resource: 'ram', value: 1 }, 'nobody')).toMatchObject({ status: 404 });

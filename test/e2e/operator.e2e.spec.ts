@@ -46,10 +46,12 @@ describe('what an operator asks of a running Berth', () => {
   let stack: Stack;
 
   const hub = new OneFileHub();
+  let endpoint: Promise<string>;
 
   beforeAll(async () => {
+    endpoint = hub.start();
     stack = await startStack({
-      env: { HF_ENDPOINT: await hub.start() },
+      env: { HF_ENDPOINT: await endpoint },
       models: { 'quay/one': { preset: 'smoke', seed: 1 }, 'quay/two': { preset: 'smoke', seed: 2 } },
     });
   });
@@ -81,13 +83,15 @@ describe('what an operator asks of a running Berth', () => {
       return action.endedAt !== undefined && action;
     });
   const residents = async () => (await get<WirePage<ResidentItem>>('/admin/residents')).items;
+  /** In the environment of the command alone. */
+  let own: Record<string, string> = {};
   const berth = (...args: string[]) =>
     new Promise<{ code: number | null; out: string; err: string }>((resolve) => {
       const child = spawn(
         process.execPath,
         [join(packageRoot(), 'bin/berth'), ...args, '--home', stack.home],
         {
-          env: cleanEnv(stack.home),
+          env: { ...cleanEnv(stack.home), ...own },
         },
       );
       let [out, err] = ['', ''];
@@ -212,6 +216,39 @@ describe('what an operator asks of a running Berth', () => {
     expect(none.code).toBe(1);
     expect(none.err).toContain('acme/ship-GGUF has no "Q9"');
     expect((await get<WirePage<PullItem>>('/admin/pulls?state=refused')).items).toHaveLength(1);
+  });
+
+  it("keeps an admin's limit of the disk, whoever fetches", async () => {
+    const { items } = await get<WirePage<{ workerId: string; diskLimitBytes?: number }>>('/admin/workers');
+    const limit = async (value: number | null) => {
+      const response = await fetch(`${stack.url}/admin/workers/${items[0]?.workerId}/limits`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ resource: 'disk', value }),
+      });
+      return { status: response.status, body: (await response.json()) as { position: string } };
+    };
+    expect(await limit(Number.MAX_SAFE_INTEGER)).toMatchObject({
+      status: 422,
+      body: { code: 'limit_above_parent', tier: 'device' },
+    });
+    const { position } = (await limit(1)).body;
+    expect((await get<typeof items>(`/admin/workers?wait=${position}`)) as unknown).toMatchObject({
+      items: [{ diskLimitBytes: 1 }],
+    });
+    const throughAgent = await berth('pull', 'acme/other-GGUF');
+    own = { HF_ENDPOINT: await endpoint };
+    const byItself = await berth('pull', 'acme/other-GGUF');
+    own = {};
+    for (const { code, err } of [throughAgent, byItself]) {
+      expect([code, err.replace(/\s+/g, ' ')]).toEqual([
+        1,
+        expect.stringContaining('the limit set by an admin is 1 B.'),
+      ]);
+    }
+    expect(byItself.err).not.toContain('The agent fetches');
+    expect(existsSync(join(stack.home, 'models/acme/other-GGUF/ship-Q4_K_M.gguf'))).toBe(false);
+    expect((await limit(null)).status).toBe(200);
   });
 
   it('says what is wrong with what cannot be asked', async () => {

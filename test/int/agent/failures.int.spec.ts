@@ -113,14 +113,14 @@ describe('what an agent tells the log of what it could not do', () => {
   });
 
   it('is PullFailed for a transfer that began, and PullRefused for one that could not', async () => {
-    let limit: DiskLimit | undefined;
+    const limits: DiskLimit[] = [];
     const pulls = new PullTasks({
       workerId: ID,
       log,
       facts,
       catalog: { rescan: () => Promise.resolve() },
       models: folder,
-      diskLimit: () => limit,
+      diskLimit: () => limits[0],
       access: { endpoint: `http://127.0.0.1:${(hub.address() as AddressInfo).port}` },
       logger,
     });
@@ -144,7 +144,7 @@ describe('what an agent tells the log of what it could not do', () => {
       type: 'PullRefused',
       data: { reason: expect.stringContaining('has no "Q9"') as string },
     });
-    limit = { bytes: 1, tier: 'setting' };
+    limits.push({ bytes: 1, tier: 'setting' });
     expect(await ask('acme/ship-GGUF:Q4_K_M')).toMatchObject({
       type: 'PullRefused',
       data: { reason: expect.stringContaining('the limit set by an admin is 1 B') as string },

@@ -4,7 +4,7 @@ import { DISK } from '../ids.js';
 import { GIB } from '../units.js';
 import { diskLimitOf, whyBeyondDisk } from './disk-limit.js';
 
-const tier = (bytes: number | undefined) => new Map(bytes === undefined ? [] : [[DISK as string, bytes]]);
+const tier = (bytes: number | undefined) => new Map(bytes === undefined ? [] : [[DISK, bytes]]);
 
 describe('the limit of what models take on the disk', () => {
   it.each([
