@@ -69,8 +69,7 @@ describe('what a caller is told was counted', () => {
     const said = text.split('\n').filter((line) => line.includes('{'));
     const events = said.map((line) => JSON.parse(line.replace(/^data: /, '')) as Json);
     if (name === 'ollama') return events.at(-1);
-    const of = (event: Json) =>
-      (event['usage'] ?? (event['response'] as Json | undefined)?.['usage']) as Json;
+    const of = (event: Json): unknown => event['usage'] ?? (event['response'] as Json | undefined)?.['usage'];
     return events.map(of).findLast((usage) => usage !== undefined && usage !== null);
   };
   const streamed = (name: Name, text: string, natively: boolean) => {

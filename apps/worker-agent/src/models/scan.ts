@@ -103,7 +103,6 @@ export async function scan(
 }
 
 /** A name of a folder may hold what no caller can type, and what breaks a line of a log in two. */
-// eslint-disable-next-line no-control-regex -- these are what is looked for
 const callable = (key: string): string => key.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, '_');
 
 function readAll(

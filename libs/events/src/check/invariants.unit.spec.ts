@@ -86,8 +86,8 @@ describe('a sound log', () => {
     const log = new MemoryLog();
     log.all.push(...new Story().machine(1000).events);
     const ends = { stop: () => Promise.resolve(), ended: Promise.resolve() };
-    log.subscribeAll = (_, { onEvent }) => {
-      for (const recorded of log.all) void onEvent(recorded);
+    log.subscribeAll = (_, reader) => {
+      for (const recorded of log.all) void reader.onEvent(recorded);
       return ends;
     };
     await expect(checkInvariants(log, { atRest: true, form: false })).rejects.toThrow(
