@@ -164,7 +164,7 @@ describe('the projector', () => {
   it('keeps text that Postgres cannot hold, with the broken characters marked', async () => {
     const { url, db } = await database();
     const events = new MemoryLog();
-    const failed = drawEvents(10, 400).find((one) => one.event.type === 'PlacementRefused')!;
+    const failed = drawEvents(10, 4000).find((one) => one.event.type === 'PlacementRefused')!;
     const event = {
       ...failed,
       event: { ...failed.event, data: { ...failed.event.data, reason: 'a\u0000b\ud800c' } },

@@ -29,7 +29,7 @@ function reading() {
     state,
     engines: new RunningEngines([]),
     line: { broadcast: (message: FromAgent) => sent.push(message) } as never,
-    facts: { worker: (_id: string, event: WorkerEvent) => Promise.resolve(log.add(event)) } as never,
+    facts: { ofItself: (event: WorkerEvent) => Promise.resolve(log.add(event)) } as never,
     log: { warn: (_: unknown, said: string) => expect.fail(said) } as never,
     gpus: [
       {
