@@ -192,8 +192,8 @@ describe('berth up on an empty machine', () => {
     const log = openLogOf(stack.home);
     const events = (await readWholeLog(log)).filter((e) => e.position.commit > BigInt(began));
     await log.close();
-    // What other programs do to the machine is told; on one that is idle there is none of it.
-    const others = ['ForeignUseChanged', 'BusyCoresChanged'];
+    // What other programs do to the machine is told, and what the start still measures: on an idle one there is none of it.
+    const others = ['ForeignUseChanged', 'BusyCoresChanged', 'CapacityMeasured', 'ServingMeasured'];
     const readings = events.filter(({ stream }) => stream.startsWith('readings-'));
     const told = events.filter(({ stream }) => !stream.startsWith('readings-')).map((e) => e.event.type);
     expect(told.filter((type) => !others.includes(type))).toEqual([]);
