@@ -1,14 +1,6 @@
 import 'reflect-metadata';
-import {
-  type DatabaseConnection,
-  DummyDriver,
-  Kysely,
-  PostgresAdapter,
-  PostgresIntrospector,
-  PostgresQueryCompiler,
-} from 'kysely';
 import { describe, expect, it } from 'vitest';
-import type { DB } from '#schema/db.types.js';
+import { recordedDb } from '#schema/testing/recorded-db.js';
 import { AccuracyQuery } from './accuracy/accuracy.dto.js';
 import { AccuracyRepository } from './accuracy/accuracy.repository.js';
 import { REPOSITORIES } from './admin.module.js';
@@ -40,32 +32,8 @@ import { ViewsReader } from './views/views-reader.js';
 import { WhatIfNightsRepository } from './what-if/what-if-nights.controller.js';
 import { WorkersRepository } from './workers/workers.repository.js';
 
-/** What a connection was asked; it gives one row of whatever it is. */
-class Recorder extends DummyDriver {
-  readonly asked: string[] = [];
-
-  override acquireConnection(): Promise<DatabaseConnection> {
-    return Promise.resolve({
-      executeQuery: ({ sql }: { sql: string }) => {
-        this.asked.push(sql.replaceAll(/\s+/g, ' ').trim());
-        return Promise.resolve({ rows: [{ worker_id: 'w', model_key: 'm' }] as never[] });
-      },
-      streamQuery: async function* () {
-        await Promise.reject(new Error('nothing is streamed'));
-      },
-    });
-  }
-}
-
-const driver = new Recorder();
-const db = new Kysely<DB>({
-  dialect: {
-    createAdapter: () => new PostgresAdapter(),
-    createDriver: () => driver,
-    createIntrospector: (kysely) => new PostgresIntrospector(kysely),
-    createQueryCompiler: () => new PostgresQueryCompiler(),
-  },
-});
+/** It gives one row of whatever it is asked for. */
+const { db, asked } = recordedDb(() => [{ worker_id: 'w', model_key: 'm' }]);
 const views = new ViewsReader(db);
 const pair = { workerId: 'w', modelKey: 'm' };
 
@@ -184,9 +152,9 @@ const STATEMENTS: Readonly<Record<string, readonly string[]>> = {
 
 describe('the statements over the views', () => {
   it.each(Object.entries(METHODS))('%s', async (name, method) => {
-    driver.asked.length = 0;
+    const before = asked.length;
     await method();
-    expect(driver.asked).toEqual(STATEMENTS[name]);
+    expect(asked.slice(before)).toEqual(STATEMENTS[name]);
   });
 
   it('are those of every method of every repository', () => {

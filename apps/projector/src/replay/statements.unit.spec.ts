@@ -3,7 +3,7 @@ import { MemoryLog } from '#events/testing/memory-log.js';
 import { TABLES } from '#schema/db.types.js';
 import { VIEW_TABLES } from '../rows/views.js';
 import * as checkpoint from '../run/checkpoint.js';
-import { type RecordedDb, recordedDb } from '../testing/recorded-db.js';
+import { type RecordedDb, recordedDb } from '#schema/testing/recorded-db.js';
 import * as beside from './beside.js';
 import * as compare from './compare.js';
 import * as live from './live-checkpoint.js';

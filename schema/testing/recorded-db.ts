@@ -6,8 +6,8 @@ import {
   PostgresIntrospector,
   PostgresQueryCompiler,
 } from 'kysely';
-import type { DB } from '#schema/db.types.js';
-import type { ViewsDb, ViewsSession } from '#schema/connect.js';
+import type { ViewsDb, ViewsSession } from '../connect.js';
+import type { DB } from '../db.types.js';
 
 type Row = Readonly<Record<string, unknown>>;
 
