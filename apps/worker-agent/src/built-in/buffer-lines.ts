@@ -4,6 +4,9 @@ import { MIB } from '#domain/units.js';
 /** The last line of a context: all its buffers have been told by then. */
 export const CONTEXT_IS_TOLD = /compute buffer size =/;
 
+/** The last lines of the weights: where they lie, one per buffer. */
+export const WEIGHTS_ARE_TOLD = /model buffer size =/;
+
 /** `llama_kv_cache: size = 64.00 MiB (  4096 cells,  16 layers,  1/1 seqs), K (f16): …`, one per cache. */
 const CACHE =
   /llama_(kv_cache|memory_recurrent)\w*: size =\s+([\d.]+) MiB(?: \(\s*(\d+) cells,\s*\d+ layers,\s*(\d+)\/\d+ seqs\))?/g;

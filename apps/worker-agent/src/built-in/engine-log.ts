@@ -27,9 +27,18 @@ export class EngineLog {
     this.#lines = [];
   }
 
-  /** Resolves with the text once it holds what is awaited, or without it when that does not come. */
+  /**
+   * Resolves with the text once it holds what is awaited and what was on its way with it, or without it when that does
+   * not come.
+   */
   async until(awaited: RegExp): Promise<string> {
-    if (awaited.test(this.text)) return this.text;
+    if (!awaited.test(this.text)) await this.#told(awaited);
+    // The library hands over in one turn what it has said by then.
+    await new Promise(setImmediate);
+    return this.text;
+  }
+
+  async #told(awaited: RegExp): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     await new Promise<void>((resolve) => {
       timer = setTimeout(resolve, AWAITED_MS);
@@ -39,7 +48,6 @@ export class EngineLog {
     });
     clearTimeout(timer);
     this.#onLine = undefined;
-    return this.text;
   }
 
   async lastWords(): Promise<void> {

@@ -12,6 +12,7 @@ import {
   copiedWeightBytesFromLines,
   kvBytesFromLines,
   splitContextBytes,
+  WEIGHTS_ARE_TOLD,
 } from './buffer-lines.js';
 import type { EngineLog } from './engine-log.js';
 import { contextOptions, modelOptions } from './llama.js';
@@ -44,6 +45,8 @@ export interface Loaded {
  */
 export async function load(plan: ChildPlan, llama: Llama, log: EngineLog): Promise<Loaded> {
   const model = await llama.loadModel(modelOptions(plan));
+  // While it makes a context the library drops lines that are still on their way, those of the weights too.
+  await log.until(WEIGHTS_ARE_TOLD);
   const { serving, context } = await serve(plan, model);
   const text = await log.until(CONTEXT_IS_TOLD);
   return {
@@ -51,10 +54,15 @@ export async function load(plan: ChildPlan, llama: Llama, log: EngineLog): Promi
     model,
     serving,
     contextTokens: inputLimitTokens(plan),
-    weightsBytes: model.memoryUsage.ram,
-    copiedWeightsBytes: copiedWeightBytesFromLines(text),
+    ...weightBytes(model, copiedWeightBytesFromLines(text)),
     ...splitContextBytes(context.memoryUsage.ram, kvBytesFromLines(text, plan.kvType)),
   };
+}
+
+/** Tensors that were copied stay in the mapping too, where nobody reads them again: they are counted once. */
+function weightBytes(model: LlamaModel, copiedWeightsBytes: number) {
+  const { ram } = model.memoryUsage;
+  return { weightsBytes: copiedWeightsBytes > 0 ? Math.min(ram, model.size) : ram, copiedWeightsBytes };
 }
 
 async function serve(

@@ -38,6 +38,26 @@ export const isHostBuffer = (buffer: string): boolean => /^(?:CPU|BLAS|AMX|Host|
 /** Is no anonymous memory: pages of the file. */
 export const isMappedBuffer = (buffer: string): boolean => buffer.endsWith('_Mapped');
 
+/** Is a copy of tensors, laid out anew for the processor. */
+const isCopy = (buffer: string): boolean => /_REPACK$|^AMX/.test(buffer);
+
+/**
+ * The buffers with what the weights take once: tensors that were copied stay in the mapping of the file too, where nobody
+ * reads them again.
+ * @param fileBytes of the weights on disk: all that can be in memory, unless a tensor is on two devices.
+ */
+export function withoutCopied(told: readonly ToldBuffer[], fileBytes: number): readonly ToldBuffer[] {
+  const weights = told.filter(({ term }) => term === 'weightsBytes');
+  if (!weights.some(({ buffer }) => isCopy(buffer))) return told;
+  let twice = Math.max(0, weights.reduce((sum, { bytes }) => sum + bytes, 0) - fileBytes);
+  return told.map((one) => {
+    if (one.term !== 'weightsBytes' || !isMappedBuffer(one.buffer)) return one;
+    const less = Math.min(twice, one.bytes);
+    twice -= less;
+    return { ...one, bytes: one.bytes - less };
+  });
+}
+
 /**
  * Sums the buffers per device. An engine numbers the accelerators that it was shown (`CUDA0`, `CUDA1`); they were shown
  * in the order of the contract.

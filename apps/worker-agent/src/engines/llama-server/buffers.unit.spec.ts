@@ -84,6 +84,22 @@ describe('the buffer lines of llama-server', () => {
     expect(measured(state(), CPU_LOG, { anonymousBytes: MIB }).byDevice[0]?.processBytes).toBe(0);
   });
 
+  it('count tensors once that were copied out of the file, whoever else holds some of it', () => {
+    const log = `load_tensors:        CUDA0 model buffer size =   100.00 MiB
+load_tensors:   CPU_Mapped model buffer size =   250.00 MiB
+load_tensors:   CPU_REPACK model buffer size =   150.00 MiB`;
+    const of = (text: string, fileBytes: number) =>
+      measured(state(GPUS.slice(0, 1), 9), text, { anonymousBytes: 160 * MIB }, fileBytes).byDevice;
+    expect(of(log, 300 * MIB)).toMatchObject([
+      { deviceId: RAM, weightsBytes: 200 * MIB, processBytes: 10 * MIB },
+      { deviceId: 'GPU-a', weightsBytes: 100 * MIB },
+    ]);
+    // What was copied is there, whatever the file says now; without a copy, or a file, every line counts.
+    expect(of(log, 10 * MIB)[0]?.weightsBytes).toBe(150 * MIB);
+    expect(of(log, Infinity)[0]?.weightsBytes).toBe(400 * MIB);
+    expect(of(log.replace('CPU_REPACK', 'CPU'), 300 * MIB)[0]?.weightsBytes).toBe(400 * MIB);
+  });
+
   it('are missed aloud when the log has none', () => {
     expect(() => measured(state(), 'nothing', {})).toThrow('no buffer size');
   });

@@ -1,10 +1,11 @@
+import { statSync } from 'node:fs';
 import type { MeasuredMemory } from '#domain/events/worker-events.js';
 import { RAM } from '#domain/ids.js';
 import type { EngineStateFile } from '../../ports.js';
 import { askEngine, objectOf } from '../engine-http.js';
 import type { EngineDialect } from '../engine-dialect.js';
 import { readProcessMemory } from '../process-memory.js';
-import { bytesByDevice, isHostBuffer, isMappedBuffer, parseBufferLines } from './buffers.js';
+import { bytesByDevice, isHostBuffer, isMappedBuffer, parseBufferLines, withoutCopied } from './buffers.js';
 
 const ASK_MS = 5000;
 
@@ -49,11 +50,16 @@ export function parseInFlight(metrics: string): number | undefined {
   return processing === undefined ? undefined : Number(processing) + Number(value('requests_deferred') ?? 0);
 }
 
+/** Of a file that is gone, as much as can be: what was told then counts as it is. */
+const bytesOf = (files: readonly string[]): number =>
+  files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? Infinity), 0);
+
 /** The engine's own lines per device, and the operating system's word on the process. */
 export function measured(
   state: EngineStateFile,
   log: string,
   system = readProcessMemory(state.pid),
+  fileBytes = bytesOf(state.files),
 ): MeasuredMemory {
   const told = parseBufferLines(log);
   if (told.length === 0) {
@@ -65,7 +71,7 @@ export function measured(
   const hostAnonymousBytes = system.anonymousBytes ?? anonymousTold;
   const processBytes = Math.max(0, hostAnonymousBytes - anonymousTold);
   return {
-    byDevice: bytesByDevice(told, state.contract.devices).map((device) => ({
+    byDevice: bytesByDevice(withoutCopied(told, fileBytes), state.contract.devices).map((device) => ({
       ...device,
       // Of an accelerator only its driver can say what a process takes beyond its buffers.
       processBytes: device.deviceId === RAM ? processBytes : 0,
