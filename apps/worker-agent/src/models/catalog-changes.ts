@@ -18,7 +18,7 @@ export function differences(
   for (const [key, { model }] of found) {
     const known = state.models.get(key);
     if (known === undefined) events.push({ type: 'ModelFound', data: model });
-    else if (!unsettled.has(key) && !isDeepStrictEqual(asWritten(model), asWritten(known))) {
+    else if (!unsettled.has(key) && !isSame(model, known)) {
       events.push({ type: 'ModelChanged', data: model });
     }
   }
@@ -29,8 +29,22 @@ export function differences(
   return events;
 }
 
-/** As it comes back from the log: without fields that are undefined. */
-const asWritten = (model: FoundModel): unknown => JSON.parse(JSON.stringify(model));
+/** Compared as it comes back from the log, without fields that are undefined; the order of fields says nothing. */
+function isSame(model: FoundModel, known: FoundModel): boolean {
+  const [one, other] = [written(model), written(known)];
+  return one === other || isDeepStrictEqual(JSON.parse(one), JSON.parse(other));
+}
+
+/** Thousands of models are compared whenever one of them changed or was hashed. */
+const WRITTEN = new WeakMap<FoundModel, string>();
+
+function written(model: FoundModel): string {
+  const known = WRITTEN.get(model);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(model);
+  WRITTEN.set(model, text);
+  return text;
+}
 
 /** The state after an event of our own was appended at the next revision. */
 export function applied(state: CatalogState, event: CatalogEvent): CatalogState {

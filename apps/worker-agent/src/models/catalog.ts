@@ -13,6 +13,7 @@ import { HeaderReader } from './header-reader.js';
 import { ProcessHints } from './hints.js';
 import { LookAgain } from './look-again.js';
 import { writeMarker } from './marker-files.js';
+import { MemoryWriter } from './memory-writer.js';
 import { modelRoots, type ModelRoot } from './roots.js';
 import { type Scan, scan, type ScannedModel } from './scan.js';
 import { type WeightFile, weightFilesOf } from './weight-files-of.js';
@@ -68,6 +69,14 @@ export async function startCatalog(options: CatalogOptions): Promise<Catalog> {
 
 class DiskCatalog implements Catalog {
   private readonly headers: HeaderReader;
+  private readonly remembering = new MemoryWriter(
+    () => this.headers.save(),
+    (error) =>
+      this.options.logger.warn(
+        { err: error },
+        'headers could not be remembered; the next start reads them again',
+      ),
+  );
   private readonly describing = new DescribingReader();
   private readonly hasher: WeightHasher;
   private readonly hints: ProcessHints | undefined;
@@ -154,6 +163,7 @@ class DiskCatalog implements Catalog {
     this.watch.close();
     await this.running;
     await this.hasher.stop();
+    await this.remembering.now();
     await this.headers.close();
   }
 
@@ -163,12 +173,6 @@ class DiskCatalog implements Catalog {
     if (await this.putMarkersRight(found.scan.models, found.roots)) found = await this.scanned();
     const { models, folders, stamps, cutRoots } = found.scan;
     if (this.stopped) return;
-    await this.headers.save().catch((error: unknown) => {
-      this.options.logger.warn(
-        { err: error },
-        'headers could not be remembered; the next start reads them again',
-      );
-    });
     if (cutRoots.length > 0 && !this.toldOfCut) {
       this.toldOfCut = true;
       this.options.logger.warn({ roots: cutRoots }, 'these hold more folders than a scan opens (4,096)');
@@ -191,6 +195,7 @@ class DiskCatalog implements Catalog {
     const written = await this.write(unsettled);
     if (!written) this.again.later(RETRY_MS);
     else if (unsettled.size > 0 || added) this.again.later();
+    if (this.headers.unsaved) this.remembering.changed();
   }
 
   private get sidecars(): string | undefined {

@@ -5,6 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { packageRoot } from '#runtime/process-info.js';
 import type { Logger } from '#runtime/logger.js';
 import type { FileStamp } from '../file-facts.js';
+import { MemoryWriter } from '../memory-writer.js';
 import { type Begun, type HashMemory, type Hashed, recallHashes, rememberHashes } from './hash-memory.js';
 import type { HashAnswer, HashRequest } from './hash-worker.js';
 import type { Sha256State } from './sha256.js';
@@ -39,6 +40,12 @@ export class WeightHasher {
   private readonly paused = new Int32Array(new SharedArrayBuffer(4));
   private pausedAtMs: number | undefined;
   private restedMs = 0;
+
+  private readonly saving = new MemoryWriter(
+    () => this.save(),
+    (error) =>
+      this.options.log.warn({ err: error }, 'hashes could not be remembered; the next start hashes again'),
+  );
 
   constructor(private readonly options: WeightHasherOptions) {}
 
@@ -95,7 +102,7 @@ export class WeightHasher {
     worker?.removeAllListeners();
     await worker?.terminate();
     this.putAside();
-    await this.save();
+    await this.saving.now();
   }
 
   private next(): void {
@@ -141,7 +148,7 @@ export class WeightHasher {
     if (answer.kind === 'at') {
       this.state = answer.state;
       this.putAside();
-      void this.save();
+      this.saving.changed();
       return;
     }
     const { file, startedMs, before } = current;
@@ -157,7 +164,7 @@ export class WeightHasher {
       };
       this.memory?.hashed.set(file.file, hashed);
       this.tell(file.file, hashed);
-      void this.save();
+      this.saving.changed();
     }
     this.next();
   }
@@ -180,17 +187,9 @@ export class WeightHasher {
     memory.begun.set(current.file.file, begun);
   }
 
-  private saving: Promise<void> = Promise.resolve();
-  private save(): Promise<void> {
+  private async save(): Promise<void> {
     const { memory: file } = this.options;
-    const { memory } = this;
-    if (file === undefined || memory === undefined) return Promise.resolve();
-    this.saving = this.saving
-      .then(() => rememberHashes(file, memory))
-      .catch((error: unknown) => {
-        this.options.log.warn({ err: error }, 'hashes could not be remembered; the next start hashes again');
-      });
-    return this.saving;
+    if (file !== undefined && this.memory !== undefined) await rememberHashes(file, this.memory);
   }
 }
 
