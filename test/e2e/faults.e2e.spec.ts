@@ -34,7 +34,7 @@ describe('bad input and faults', () => {
     await damage(join(home, 'models/quay/aborts/aborts-F16.gguf'), 'aborts');
     await damage(join(home, 'models/quay/cut/cut-F16.gguf'), 'truncated');
     await damage(join(home, 'models/quay/garbage/garbage-F16.gguf'), 'bad-magic');
-    stack = await startStack({ home });
+    stack = await startStack({ home, env: { BERTH_ENGINE_SILENCE: '3' } });
   });
   afterAll(async () => {
     await stack.stop();
@@ -161,6 +161,31 @@ describe('bad input and faults', () => {
     expect(call.code).toBe('engine_failed');
     const again = await stack.chat('quay/endless', 'go on', { max_tokens: 5 });
     expect(again.status).toBe(200);
+  });
+
+  it('stops an engine that stands still: its stream ends with an error event, a call without a head gets its answer', async () => {
+    expect((await stack.chat('quay/endless', 'go on', { max_tokens: 2 })).status).toBe(200);
+    expect(await says('quay/b')).toEqual([200, expectedText('chat-b').text]);
+    const started = of(await events(), 'LoadStarted');
+    const [endless, other] = ['quay/endless', 'quay/b'].map((model) =>
+      started.findLast((e) => e.modelKey === model)!,
+    );
+    const response = await stream('quay/endless');
+    const reader = response.body!.getReader();
+    await reader.read();
+    reader.releaseLock();
+    for (const { pid } of [endless!, other!]) process.kill(pid, 'SIGSTOP');
+    const [{ text, broken }, said] = await Promise.all([readAll(response), says('quay/b')]);
+    expect(text.slice(-500)).toContain('engine_failed');
+    expect([text.includes('[DONE]'), broken]).toEqual([false, true]);
+    expect(said).toEqual([200, expectedText('chat-b').text]);
+    for (const { residentId } of [endless!, other!]) {
+      const crashed = await waitFor('the crash is in the log', 10_000, async () =>
+        of(await events(), 'ResidentCrashed').find((e) => e.residentId === residentId),
+      );
+      expect(crashed.unansweredSeconds).toBeGreaterThanOrEqual(3);
+    }
+    expect((await stack.chat('quay/endless', 'go on', { max_tokens: 2 })).status).toBe(200);
   });
 
   it('records a client that leaves as abandoned, and its slot is free at once', async () => {

@@ -27,6 +27,7 @@ import { InstalledEngines } from './agent/installed-engines.js';
 import { Loader } from './agent/load.js';
 import { takeHome } from './agent/only-agent.js';
 import { project } from './agent/project.js';
+import { StillEngines } from './agent/still-engines.js';
 import { startReadings } from './agent/readings.js';
 import { register, registrationOf } from './agent/register.js';
 import { OperatorTasks } from './operator/operator-tasks.js';
@@ -59,6 +60,9 @@ function readWorkerId(home: string): WorkerId {
 
 /** How soon a weight file that was replaced or removed is noticed under its resident; a look is a stat per file. */
 const FILES_EVERY_MS = 500;
+
+/** As in the table of settings, which `berth up` passes on. */
+const ENGINE_SILENCE_SECONDS = 30;
 
 /** As a temporary failure, so that supervisors that start again on failure alone do. */
 const RESTART_CODE = 75;
@@ -237,11 +241,21 @@ async function start(): Promise<Running> {
   const files = setInterval(() => executor.evictReplaced(), FILES_EVERY_MS);
   files.unref();
   installed.watch();
+  const { engineSilenceSeconds = ENGINE_SILENCE_SECONDS } = config;
+  const still =
+    engineSilenceSeconds === 0
+      ? undefined
+      : new StillEngines({
+          serving: () => executor.serving(),
+          silenceMs: engineSilenceSeconds * 1000,
+          log,
+        }).start();
 
   return {
     details: { workerId, engines: probed.map((e) => e.kind).join(','), models: catalog.count() },
     stop: async () => {
       clearInterval(files);
+      still?.stop();
       await Promise.all([operator.stop(), pulls.stop()]);
       const giveUp = setTimeout(() => facts.close(), LAST_FACTS_MS);
       await installed.stop();

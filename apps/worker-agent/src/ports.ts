@@ -2,6 +2,7 @@ import type { EngineOnWorker, LoadFailureClass, MeasuredMemory } from '#domain/e
 import type { ModelKey, ResidentId } from '#domain/ids.js';
 import type { Contract, DeviceBytes, EngineKind } from '#domain/placement-terms.js';
 import type { FileIdentity, FilesNow } from './engines/file-identity.js';
+import type { Work } from './engines/work.js';
 
 /** Everything that an engine is started with. Nothing is left to the engine to choose. */
 export interface EnginePlan {
@@ -16,6 +17,8 @@ export interface EnginePlan {
 export interface EngineExit {
   readonly code?: number;
   readonly signal?: string;
+  /** It was ended because it had answered nothing and done nothing for so long. */
+  readonly unansweredSeconds?: number;
 }
 
 /** Thrown by `ready`: the engine did not come up, and why, in its own words. */
@@ -84,6 +87,12 @@ export interface RunningEngine {
   filesNow(): FilesNow;
   /** Requests that the engine works on now, as the engine says; undefined when it does not answer. */
   requestsInFlight(): Promise<number | undefined>;
+  /** Whether anything answers on its port within the time, well or not. */
+  answers(withinMs: number): Promise<boolean>;
+  /** What its processes do; undefined where the system does not tell. */
+  work(): Work | undefined;
+  /** Ends it at once as one that hangs: its end is told as a crash. */
+  giveUp(unansweredSeconds: number): void;
   /** The engine's own way, then SIGTERM, then SIGKILL after 10 s. Resolves when the process is gone. */
   stop(): Promise<void>;
   /** The last lines of known load-time shapes, at most 4 KiB. Never a line of a request. */

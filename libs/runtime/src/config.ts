@@ -21,6 +21,8 @@ export interface ProcessConfig {
   readonly eventstoreUrl: string;
   readonly databaseUrl?: string;
   readonly llamaServerBin?: string;
+  /** For how long an engine may answer nothing and do nothing before it is stopped; 0 stops none, 30 when left out. */
+  readonly engineSilenceSeconds?: number;
   /** Of call events that wait for the event log; 64 MiB when left out. */
   readonly spoolMaxBytes?: number;
 }
@@ -67,6 +69,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): P
     ...optional('diskMaxBytes', bytes('BERTH_DISK_MAX')),
     ...optional('databaseUrl', text('DATABASE_URL')),
     ...optional('llamaServerBin', text('LLAMA_SERVER_BIN')),
+    ...optional('engineSilenceSeconds', whole('BERTH_ENGINE_SILENCE', 0, 86_400)),
     ...optional('spoolMaxBytes', bytes('BERTH_SPOOL_MAX')),
   };
 }

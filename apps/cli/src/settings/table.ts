@@ -113,6 +113,15 @@ export const SETTINGS = [
     unset: 'the first that is found, else the built-in engine',
   },
   {
+    name: 'engine-silence',
+    env: 'BERTH_ENGINE_SILENCE',
+    kind: { type: 'whole', min: 0, max: 86_400 },
+    placeholder: 'SECONDS',
+    summary:
+      'for how many seconds an engine that serves may answer nothing and use no processor before it is stopped; 0 stops none',
+    fallback: '30',
+  },
+  {
     name: 'spool-max',
     env: 'BERTH_SPOOL_MAX',
     kind: { type: 'size' },

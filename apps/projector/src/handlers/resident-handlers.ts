@@ -107,8 +107,8 @@ const loadFailed: Handler<'LoadFailed'> = {
 const crashed: Handler<'ResidentCrashed'> = {
   touches,
   apply: (views, recorded) => {
-    const { residentId, exitCode, signal, during } = recorded.event.data;
-    endResident(views, recorded, residentId, 'crashed', { exitCode, signal, during });
+    const { residentId, exitCode, signal, during, unansweredSeconds } = recorded.event.data;
+    endResident(views, recorded, residentId, 'crashed', { exitCode, signal, during, unansweredSeconds });
   },
 };
 

@@ -1,6 +1,6 @@
 import type { ResidentId } from '#domain/ids.js';
 import type { EngineKind } from '#domain/placement-terms.js';
-import type { EngineDriver, EngineStateFile, RunningEngine } from '../ports.js';
+import type { EngineDriver, EngineExit, EngineStateFile, RunningEngine } from '../ports.js';
 
 /** The engines that run now, by resident. What is here is a process; what is decided stands in the log. */
 export class RunningEngines {
@@ -26,7 +26,7 @@ export class RunningEngines {
   }
 
   /** `onExit` is called once when the process goes without having been told to. */
-  add(engine: RunningEngine, onExit: (exit: { code?: number; signal?: string }) => void): void {
+  add(engine: RunningEngine, onExit: (exit: EngineExit) => void): void {
     this.#running.set(engine.residentId, engine);
     void engine.exited.then((exit) => {
       // One that was started in its place is another.

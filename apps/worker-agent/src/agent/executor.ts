@@ -6,6 +6,7 @@ import { evolveWorker, initialWorker } from '#domain/worker/evolve.js';
 import { formatBytes } from '#domain/units.js';
 import { derivedId, newId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
+import type { EngineExit, RunningEngine } from '../ports.js';
 import type { CoreBinder } from './bind.js';
 import type { RunningEngines } from './engines.js';
 import type { Evictor } from './evict.js';
@@ -71,7 +72,7 @@ export class Executor {
   }
 
   /** An engine went without having been told to. */
-  async crashed(id: ResidentId, exit: { code?: number; signal?: string }): Promise<void> {
+  async crashed(id: ResidentId, exit: EngineExit): Promise<void> {
     const resident = this.#state.residents.get(id);
     if (!resident || this.#stopping || !this.#o.engines.claimEnd(id)) return;
     await this.#o.facts.worker(
@@ -84,10 +85,18 @@ export class Executor {
           logTail: '',
           ...(exit.code === undefined ? {} : { exitCode: exit.code }),
           ...(exit.signal === undefined ? {} : { signal: exit.signal }),
+          ...(exit.unansweredSeconds === undefined ? {} : { unansweredSeconds: exit.unansweredSeconds }),
         },
       },
       whyOfResident(resident, resident.decisionId),
     );
+  }
+
+  /** Engines that calls may be on. */
+  serving(): readonly RunningEngine[] {
+    return this.#o.engines
+      .all()
+      .filter(({ residentId }) => this.#state.residents.get(residentId)?.phase === 'ready');
   }
 
   /** What it was doing when it went, as the log and the apis say. */

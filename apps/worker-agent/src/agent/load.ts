@@ -7,7 +7,7 @@ import type { OpenDecision, Resident, WorkerState } from '#domain/worker/state.j
 import { derivedId } from '#runtime/ids.js';
 import type { Logger } from '#runtime/logger.js';
 import type { AgentLine } from '../line/line.js';
-import { LoadFailure, type RunningEngine } from '../ports.js';
+import { type EngineExit, LoadFailure, type RunningEngine } from '../ports.js';
 import { EngineStarts } from './engine-start.js';
 import type { RunningEngines } from './engines.js';
 import type { FactWriter, Why } from './facts.js';
@@ -20,7 +20,7 @@ export interface LoaderOptions {
   readonly facts: FactWriter;
   readonly filesOf: (modelKey: ModelKey, artifact: string) => readonly string[] | undefined;
   readonly state: () => WorkerState;
-  readonly onExit: (id: ResidentId, exit: { code?: number; signal?: string }) => void;
+  readonly onExit: (id: ResidentId, exit: EngineExit) => void;
   /** Knows what drivers say that processes hold. */
   readonly freed?: Pick<FreedMemory, 'withProcess'>;
   /** Told when the first load begins and when the last one ends, well or not. */
@@ -33,7 +33,7 @@ export class Loader {
   readonly #o: LoaderOptions;
   readonly #aborts = new Map<ResidentId, AbortController>();
   /** Engines that went while their load was being told, and how. */
-  readonly #gone = new Map<ResidentId, { code?: number; signal?: string }>();
+  readonly #gone = new Map<ResidentId, EngineExit>();
   readonly #starts: EngineStarts;
 
   constructor(options: LoaderOptions) {

@@ -7,10 +7,12 @@ import type { EngineDialect } from './engine-dialect.js';
 import { killFamily, markedProcesses } from './engine-family.js';
 import type { EngineFolder } from './engine-folder.js';
 import { filesNow, type FilesNow } from './file-identity.js';
+import { askEngine } from './engine-http.js';
 import { fillContext } from './fill-context.js';
 import { cutLog, filterLoadTimeLines, readLogStart } from './log-tail.js';
 import { PortWatch } from './port.js';
 import { awaitReady, type Timing } from './readiness.js';
+import { workOf, type Work } from './work.js';
 
 const POLL_GONE_MS = 100;
 const OWN_WAY_MS = 2000;
@@ -25,6 +27,7 @@ export class EngineProcess implements RunningEngine {
   readonly pidStartTicks?: number;
   #gone: EngineExit | undefined;
   #stopping: Promise<void> | undefined;
+  #unansweredSeconds: number | undefined;
 
   constructor(
     private readonly state: EngineStateFile,
@@ -36,7 +39,11 @@ export class EngineProcess implements RunningEngine {
     const keeping = setInterval(() => this.#keepFiles(), timing.keepFilesEveryMs ?? KEEP_FILES_EVERY_MS);
     keeping.unref();
     if (state.pidStartTicks !== undefined) this.pidStartTicks = state.pidStartTicks;
-    this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then(async (exit) => {
+    this.exited = (child ? exitOfChild(child) : exitOfAdopted(state)).then(async (said) => {
+      const exit: EngineExit =
+        this.#unansweredSeconds === undefined
+          ? said
+          : { ...said, unansweredSeconds: this.#unansweredSeconds };
       this.#gone = exit;
       clearInterval(keeping);
       await this.#endFamily();
@@ -109,6 +116,21 @@ export class EngineProcess implements RunningEngine {
 
   requestsInFlight(): Promise<number | undefined> {
     return this.dialect.requestsInFlight(this.state);
+  }
+
+  async answers(withinMs: number): Promise<boolean> {
+    return (await askEngine(this.port, this.dialect.healthPath, { timeoutMs: withinMs })) !== undefined;
+  }
+
+  work(): Work | undefined {
+    return workOf([...new Set([this.pid, ...this.#family()])]);
+  }
+
+  /** SIGKILL: one that is stopped by the system, or hangs, heeds nothing else. */
+  giveUp(unansweredSeconds: number): void {
+    if (this.#gone !== undefined) return;
+    this.#unansweredSeconds = unansweredSeconds;
+    signalGroup(this.pid, 'SIGKILL');
   }
 
   stop(): Promise<void> {

@@ -370,6 +370,8 @@ export type WorkerEvent =
         readonly exitCode?: number;
         readonly signal?: string;
         readonly during: 'loading' | 'idle' | 'call' | 'unknown';
+        /** It stood still, answering nothing for so long, and was stopped for it. */
+        readonly unansweredSeconds?: number;
         readonly logTail: string;
       }
     >

@@ -88,7 +88,12 @@ export function endedItem(item: ResidentItem, { event, metadata }: Recorded<Work
 function endDetail({ type, data }: WorkerEvent): unknown {
   if (type === 'ResidentEvicted') return { reason: data.reason };
   if (type === 'ResidentCrashed')
-    return present({ exitCode: data.exitCode, signal: data.signal, during: data.during });
+    return present({
+      exitCode: data.exitCode,
+      signal: data.signal,
+      during: data.during,
+      unansweredSeconds: data.unansweredSeconds,
+    });
   if (type === 'ResidentFoundGone') return { pid: data.pid };
   if (type === 'LoadFailed') return { class: data.class, message: data.message, seconds: data.seconds };
   return type === 'DecisionClosed' ? { why: data.why, reason: data.reason } : {};
