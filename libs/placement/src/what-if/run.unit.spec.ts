@@ -24,6 +24,12 @@ describe('a stretch of the log under other hardware, settings and policies', () 
     expect(decisions).toBe(day.result.loads.length);
   });
 
+  it('has decisions that are made again alike however often that is asked', () => {
+    const time = timeOf();
+    expect(reproduce(time.decisions, time.calls)).toEqual(reproduce(time.decisions, time.calls));
+    expect(reproduce(time.decisions, time.calls).differences).toEqual([]);
+  });
+
   it('is told as it really was', () => {
     const time = timeOf();
     const logged = loggedCalls(time);

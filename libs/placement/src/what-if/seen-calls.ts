@@ -29,8 +29,8 @@ interface OfModel {
 }
 
 /**
- * Calls of a stretch of the log. Histories are asked for at rising times, and hold what had happened by then: the events
- * of calls reach the log a little after that, so the time that they tell counts, and not their place.
+ * Calls of a stretch of the log. Histories are mostly asked for at rising times, and hold what had happened by then: the
+ * events of calls reach the log a little after that, so the time that they tell counts, and not their place.
  */
 export class SeenCalls {
   readonly #calls = new Map<CallId, SeenCall>();
@@ -72,13 +72,17 @@ export class SeenCalls {
     else this.#byResident.set(residentId, [known]);
   }
 
-  /** @param nowMs not before that of the question before it */
+  /** What had happened by a time. Folded on from the question before; anew when that was for later than this one. */
   historyAt(key: ModelKey, nowMs: number): CallHistory {
     const of = this.#models.get(key);
     if (!of) return initialCalls(key);
     if (!of.sorted) {
       of.events.sort(byTime);
       of.sorted = true;
+    }
+    if ((of.events[of.folded - 1]?.atMs ?? -Infinity) > nowMs) {
+      of.folded = 0;
+      of.history = initialCalls(key);
     }
     const from = of.folded;
     while ((of.events[of.folded]?.atMs ?? Infinity) <= nowMs) of.folded += 1;
