@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FleetEvent, WorkerEvent, WorkerEventData } from '#domain/events/index.js';
 import { apiId, callId } from '#domain/ids.js';
@@ -16,6 +15,7 @@ describe('admission on a real log, with room for one model', () => {
   let engine: ScriptedEngine;
   let stand: Stand;
   let loading: () => Promise<void> = () => Promise.resolve();
+  const said: string[] = [];
 
   beforeAll(async () => {
     engine = await new ScriptedEngine().start();
@@ -24,6 +24,7 @@ describe('admission on a real log, with room for one model', () => {
       portOf: () => engine.port,
       ramLimitBytes: 320 * MIB,
       whileLoading: () => loading(),
+      onLogLine: (line) => said.push(line),
     });
   });
   beforeEach(() =>
@@ -251,7 +252,9 @@ describe('admission on a real log, with room for one model', () => {
     const end = await eventually('the resident', async () => (await decisions('chat-a')).at(-1));
     first.die();
     const call = chat('chat-a');
-    await pause(50);
+    await eventually('the end of the first try', () =>
+      said.find((line) => line.includes('failed before its first byte') && line.includes(end.residentId)),
+    );
     await stand.agent.fact({
       type: 'ResidentCrashed',
       data: { residentId: end.residentId, signal: 'SIGKILL', during: 'call', logTail: '' },

@@ -107,15 +107,16 @@ function up(env: Record<string, string> = {}, args: string[] = []) {
 
 const runs = () => readFileSync(join(root, 'runs'), 'utf8').trim().split('\n');
 
-/** Every process that names this test's folder. */
-const ours = (): number[] =>
+/** Every process whose command names a file of this test's folder; any file of it unless one is said. */
+const ours = (file = ''): number[] =>
   readdirSync('/proc')
     .map(Number)
     .filter((pid) => {
       if (!Number.isInteger(pid) || pid === process.pid) return false;
       try {
-        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(root) && isAlive(pid);
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(join(root, file)) && isAlive(pid);
       } catch {
+        // It ended since it was listed.
         return false;
       }
     });
@@ -219,9 +220,7 @@ describe('berth up', () => {
     await one.ended;
     const two = up({ DATABASE_URL: '' });
     await two.running();
-    expect(ours().filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('up.mjs'))).toEqual([
-      two.child.pid,
-    ]);
+    expect(ours('up.mjs')).toEqual([two.child.pid]);
     two.child.kill('SIGKILL');
     await two.ended;
     expect(await waitFor(() => ours().length === 0, 15_000)).toBe(true);
