@@ -155,3 +155,15 @@ test('a peer that answers no ping is dropped, and one that answers stays', async
   expect(sockets.map((socket) => socket.destroyed)).toEqual([false, true]);
   expect(await call(answering, '/echo', framed('b'))).toMatchObject({ status: '0' });
 });
+
+test('nobody is dropped because the node itself stood still for longer than that', async () => {
+  const { port } = await serve({ '/echo': echo }, { everyMs: 20, withinMs: 60 });
+  const answering = session(port);
+  await once(answering, 'connect');
+  for (let n = 0; n < 5; n += 1) {
+    expect(await call(answering, '/echo', framed('a'))).toMatchObject({ status: '0' });
+    const until = performance.now() + 150;
+    while (performance.now() < until);
+  }
+  expect(await call(answering, '/echo', framed('b'))).toMatchObject({ status: '0' });
+});

@@ -73,7 +73,7 @@ export class GrpcServer {
     this.#sessions.add(session);
     session.setLocalWindowSize(RECEIVE_WINDOW_BYTES);
     session.on('error', () => undefined);
-    const ping = setInterval(() => this.#ping(session), this.pings.everyMs);
+    const ping = setInterval(this.#pinging(session), this.pings.everyMs);
     ping.unref();
     session.on('close', () => {
       clearInterval(ping);
@@ -81,12 +81,25 @@ export class GrpcServer {
     });
   }
 
-  /** A peer that is gone without a word holds calls open for ever; one that does not answer is such a peer. */
-  #ping(session: ServerHttp2Session): void {
-    if (session.destroyed || session.closed) return;
-    const late = setTimeout(() => session.destroy(), this.pings.withinMs);
-    late.unref();
-    const sent = session.ping(() => clearTimeout(late));
-    if (!sent) clearTimeout(late);
+  /**
+   * A peer that is gone without a word holds calls open for ever; one that does not answer is such a peer. Counted in pings
+   * and not by the clock: when this process or its machine stood still, the answers of all lie unread, and it must not
+   * drop everybody before it has read one.
+   */
+  #pinging(session: ServerHttp2Session): () => void {
+    const most = Math.max(1, Math.ceil(this.pings.withinMs / this.pings.everyMs));
+    let unanswered = 0;
+    return () => {
+      if (session.destroyed || session.closed) return;
+      if (unanswered >= most) {
+        session.destroy();
+        return;
+      }
+      unanswered += 1;
+      // One that could not be sent, or was given up, is told of by an error.
+      session.ping((error) => {
+        if (error === null) unanswered = 0;
+      });
+    };
   }
 }
