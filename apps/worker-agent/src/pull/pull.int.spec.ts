@@ -1,4 +1,4 @@
-import { fork } from 'node:child_process';
+import { execFile, fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { packageRoot } from '#runtime/process-info.js';
+import { bootId, packageRoot } from '#runtime/process-info.js';
 import { makeModel } from '../make-model/index.js';
 
 const MAIN = join(packageRoot(), 'dist/apps/worker-agent/src/pull/main.js');
@@ -117,6 +117,15 @@ async function berthPull(source: string, env: Record<string, string> = {}) {
   child.stderr?.on('data', (data) => (err += String(data)));
   const [code] = (await once(child, 'close')) as [number];
   return { code, out, err };
+}
+
+async function closedAddress(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return `http://127.0.0.1:${port}`;
 }
 
 describe('berth pull', () => {
@@ -265,6 +274,31 @@ describe('berth pull', () => {
     expect((await berthPull('acme/ship-GGUF', limits(just, just))).code).toBe(0);
     expect((await readdir(join(home, 'models'))).sort()).toEqual(['acme', 'quay']);
     expect((await berthPull('acme/ship-GGUF', limits(1))).out).toContain('was there already');
+  });
+
+  test('keeps to the limit set at start when the Berth that runs on its home cannot be asked, and says so', async () => {
+    hub.files.set('ship-Q8_0.gguf', { content: model });
+    // A Berth that is there, and whose api is not: its address was just given back.
+    const away = await closedAddress();
+    const holder = { pid: process.pid, bootId: bootId(), address: away, children: {} };
+    await writeFile(join(home, 'berth.lock'), JSON.stringify(holder));
+    await writeFile(join(home, 'worker-id'), 'w');
+    const withMost = (bytes: number) =>
+      new Promise<{ code: number; err: string }>((resolve) => {
+        const args = [join(packageRoot(), 'bin/berth'), 'pull', '--local', 'acme/ship-GGUF'];
+        const env = { PATH: process.env['PATH'], HOME: home, BERTH_HOME: home, HF_ENDPOINT: endpoint };
+        execFile(process.execPath, args, { env: { ...env, BERTH_DISK_MAX: `${bytes}` } }, (error, _, err) => {
+          resolve({ code: Number(error?.code ?? 0), err });
+        });
+      });
+
+    const above = await withMost(model.length - 1);
+    expect(above.err).toContain(`could not be asked: Nothing answers at ${away}`);
+    expect(above.err).toContain('the limit set at start (disk-max) is');
+    expect([above.code, await readdir(at(''))]).toEqual([1, []]);
+    const within = await withMost(model.length);
+    expect(within.err).toContain('could not be asked');
+    expect([within.code, await readdir(at(''))]).toEqual([0, ['ship-Q8_0.gguf']]);
   });
 
   test('refuses a path that would leave the folder, and a name that is none', async () => {
