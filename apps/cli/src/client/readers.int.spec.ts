@@ -100,6 +100,14 @@ describe('the reading commands', () => {
     expect(asked[0]).toBe('/admin/calls?limit=1');
   });
 
+  it('print the nights of the what-if as rows for programs, over all pages, like every other list', async () => {
+    const [night, older] = [{ day: '2026-01-02' }, { day: '2026-01-01' }];
+    answers['/admin/what-if/nightly?limit=200'] = { body: { items: [night], next: 'n' } };
+    answers['/admin/what-if/nightly?limit=200&after=n'] = { body: { items: [older] } };
+    const { code, out } = await berth(['what-if', '--nightly', '--json', '--url', url]);
+    expect([code, JSON.parse(out)]).toEqual([0, [night, older]]);
+  });
+
   it('make a key with what it may, and show it', async () => {
     answers['/admin/keys'] = { body: { keyId: '0a', key: 'bk_0a_x' } };
     const args = ['keys', 'create', 'desk', '--admin', '--models', 'a/b,c', '--url', url];

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { WhatIfItem, WhatIfNight, WhatIfRequest, WirePage } from '#domain/wire/index.js';
+import type { WhatIfItem, WhatIfNight, WhatIfRequest } from '#domain/wire/index.js';
 import { MIB, parseBytes } from '#domain/units.js';
 import { EVICTION_ORDERS } from '#domain/placement-terms.js';
 import { parseArgs, type ParsedArgs, valueIn } from '../args.js';
@@ -54,8 +54,8 @@ export const whatIf: Command = {
     if (args.words.length > 0) throw new UsageError(`\`berth what-if\` takes no "${args.words[0] ?? ''}"`);
     const client = clientOf(args);
     if (flagOn(args, 'nightly')) {
-      const nights = await client.get<WirePage<WhatIfNight>>('/admin/what-if/nightly');
-      console.log(flagOn(args, 'json') ? JSON.stringify(nights, null, 2) : nightsText(nights.items));
+      const nights = await client.list<WhatIfNight>('/admin/what-if/nightly');
+      console.log(flagOn(args, 'json') ? JSON.stringify(nights, null, 2) : nightsText(nights));
       return exit(0);
     }
     const asked = requestOf(args, Date.now());
