@@ -20,8 +20,9 @@ const WITHIN_MS = 20_000;
 export async function eventually<T>(
   what: string,
   look: () => T | undefined | Promise<T | undefined>,
+  withinMs = WITHIN_MS,
 ): Promise<T> {
-  const until = Date.now() + WITHIN_MS;
+  const until = Date.now() + withinMs;
   for (;;) {
     const found = await look();
     if (found !== undefined) return found;
@@ -143,11 +144,12 @@ export class RawSocket {
     this.socket.write(text);
   }
 
-  hears(text: string | RegExp): Promise<string> {
-    return eventually(`"${String(text)}" over the wire, after ${this.heard.slice(-500)}`, () => {
+  hears(text: string | RegExp, withinMs?: number): Promise<string> {
+    const look = () => {
       const found = typeof text === 'string' ? this.heard.includes(text) : text.test(this.heard);
       return found ? this.heard : undefined;
-    });
+    };
+    return eventually(`"${String(text)}" over the wire, after ${this.heard.slice(-500)}`, look, withinMs);
   }
 
   ends(): Promise<string> {
