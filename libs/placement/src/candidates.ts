@@ -86,11 +86,12 @@ export class Candidates {
 
   of({ resident, facts, activity, band, idleSeconds }: Seen): EvictionCandidate {
     const { modelKey, residentId } = resident;
-    const { nowMs, settings, otherHistories } = this.#input;
+    const { nowMs, settings, otherHistories, soonnessOf } = this.#input;
     const charge = this.#charges.get(residentId);
     const unknownSize = charge !== undefined && charge.unknownOn.size > 0;
     const calls = this.#input.calls.get(modelKey);
     const history = otherHistories.get(modelKey);
+    const soon = soonnessOf ? soonnessOf(modelKey, nowMs) : soonness(calls, nowMs);
     const reloadSeconds =
       (history && this.#reloads.secondsOf(history, facts.klass)) ?? facts.loadSeconds(history);
     return {
@@ -100,7 +101,7 @@ export class Candidates {
       frees: unknownSize ? this.#unknownFrees(charge) : (charge?.bytes ?? NO_BYTES),
       lossSeconds:
         (activity?.alsoElsewhere ? ONE_OF_TWO_SHARE : 1) *
-        expectedLoss(soonness(calls, nowMs), reloadSeconds, meanWaitSeconds(calls)),
+        expectedLoss(soon, reloadSeconds, meanWaitSeconds(calls)),
       reloadSeconds,
       idleSeconds,
       calls: calls?.calls ?? 0,

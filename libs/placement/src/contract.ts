@@ -41,6 +41,9 @@ export type ResidentPolicy = Pick<
   'priority' | 'pinned' | 'minResidencySeconds' | 'idleEvictSeconds'
 >;
 
+/** How soon a model is wanted again, from 1 (now) to 0 (never). */
+export type SoonnessOf = (key: ModelKey, nowMs: number) => number;
+
 /** Everything that a decision is made from. Same input, same outcome. */
 export interface PlacementInput {
   readonly worker: WorkerState;
@@ -52,6 +55,8 @@ export interface PlacementInput {
   /** Recent calls of this model and of those that have residents. */
   readonly calls: ReadonlyMap<ModelKey, CallHistory>;
   readonly activity: ReadonlyMap<ResidentId, ResidentActivity>;
+  /** Soonness of a model where a bench knows it: in the place of what its calls tell. Absent for every real decision. */
+  readonly soonnessOf?: SoonnessOf;
   readonly settings: EffectiveSettings;
   /** Of the other models on this worker, where they differ from the defaults. */
   readonly residentPolicies?: ReadonlyMap<ModelKey, ResidentPolicy>;

@@ -3,13 +3,15 @@ import { callId, modelKey, RAM, residentId } from '#domain/ids.js';
 import { classKey, placementClassOf } from '#domain/placement-terms.js';
 import { planKey } from '#domain/worker/evolve.js';
 import { MIB } from '#domain/units.js';
-import type { ResidentActivity } from './contract.js';
+import type { PlacementOutcome, ResidentActivity, SoonnessOf } from './contract.js';
 import { decide } from './decide.js';
+import { soonness } from './loss.js';
 import { defaultSettings } from './setting-levels.js';
 import { POLICY_VERSION } from './working.js';
 import {
   artifact,
   ask,
+  calls,
   contract,
   decidedOf,
   geometry,
@@ -182,6 +184,26 @@ describe('a call to a cold model', () => {
     expect(oneOfTwo.victims[0]?.lossSeconds).toBeCloseTo((alone.victims[0]?.lossSeconds ?? 0) / 2, 2);
     expect(alone.given?.activity).toEqual([]);
     expect(oneOfTwo.given?.activity).toEqual([{ residentId: a.residentId, calls: 0, alsoElsewhere: true }]);
+  });
+
+  it('goes by how soon a bench knows that models are wanted, and by their calls when it knows no more', () => {
+    const C = 'tiny/c';
+    const every = (seconds: number, key: string) =>
+      calls(key, {
+        calls: 9,
+        arrivalsMs: [...Array(9).keys()].map((i) => NOW_MS - (9 - i) * seconds * 1000),
+      });
+    const known = new Map([every(20, A), every(900, C)].map((of) => [of.modelKey, of]));
+    const state = worker({ residents: residents(resident(A), resident(C)), ramMax: 250 * MIB });
+    const decideBy = (soonnessOf?: SoonnessOf) => {
+      const more = soonnessOf ? { soonnessOf } : {};
+      return decide(input(B, { worker: state, history: measuredB, calls: known, ...more }));
+    };
+    const victimsOf = (outcome: PlacementOutcome) => decidedOf(outcome).victims.map((v) => v.modelKey);
+    const byHistory: SoonnessOf = (key, nowMs) => soonness(known.get(key), nowMs);
+    expect(victimsOf(decideBy())).toEqual([C]);
+    expect(decideBy(byHistory)).toEqual(decideBy());
+    expect(victimsOf(decideBy((key, nowMs) => 1 - byHistory(key, nowMs)))).toEqual([A]);
   });
 
   it('waits for a busy one, and says who holds the room and for how long', () => {

@@ -16,7 +16,7 @@ const USAGE = `Usage: node dist/test/bench/placement/main.js [options]
   --seeds 5            seeds 1 to n, the same for every policy
   --only Berth         policies whose name contains this
   --sizing             Berth with exact sizes, with sizes 15 % off, and with these until they are measured
-  --oracles            Berth and LRU beside what knows the rates behind the calls, or the calls to come
+  --oracles            Berth and LRU beside those that know the rates behind the calls or the calls to come, Berth with either known
   --waits              a second table: where the time to output goes
   --out FOLDER         writes report.md and a plot for each table
   --check              W1 on the boxes with a target, and the policies that it names; ends with 1 when one is missed

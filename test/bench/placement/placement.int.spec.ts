@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { programWithDelay } from '#placement/simulate/caching-program.js';
 import { solve } from './bound.js';
-import { policies, sizingPolicies } from './policies.js';
+import { oracles, policies, sizingPolicies } from './policies.js';
 import { markdown } from './report.js';
 import { plot } from './plot.js';
 import { rowsOf } from './report.js';
@@ -45,6 +45,21 @@ describe.skipIf(missing !== undefined)('the placement bench on the traces', () =
     const calls = (seed: number): unknown => scenarioOf('W1', '96', { ...part, seed }).calls;
     expect(calls(1)).toEqual(calls(1));
     expect(calls(1)).not.toEqual(calls(2));
+  });
+
+  it('spares loading by what an oracle knows under the very rules of Berth', () => {
+    const scenario = scenarioOf('W1', '96', { ...part, toSeconds: 46_000 });
+    const loading = (name: string): number | undefined =>
+      oracles()
+        .find((policy) => policy.name === name)
+        ?.run(scenario).metrics.loadSeconds;
+    const [berth = 0, rates = Infinity, next = Infinity] = [
+      'Berth',
+      'Berth, true rates known',
+      'Berth, next calls known',
+    ].map(loading);
+    expect(rates).toBeLessThan(berth);
+    expect(next).toBeLessThan(rates);
   });
 
   it('loses no call to sizes that are 15 % off without saying so', () => {

@@ -7,11 +7,21 @@ import { simulate, type Scheduler, type SimulationResult } from '#placement/simu
 import type { World } from '#placement/simulate/world.js';
 import { defaultSettings } from '#placement/setting-levels.js';
 import type { EffectiveSettings } from '#placement/settings.js';
+import type { SoonnessOf } from '#placement/contract.js';
 import { CacheScheduler } from './baselines/cache-scheduler.js';
 import { ModelMeshScheduler } from './baselines/modelmesh.js';
 import { AS_SHIPPED, OllamaScheduler, WITHOUT_CLOCK_AND_COUNT } from './baselines/ollama.js';
 import { OneSlotScheduler } from './baselines/one-slot.js';
-import { belady, byTrueRates, costAwareBelady, gdsf, greedyDualSize, lru } from './baselines/orders.js';
+import {
+  belady,
+  bySoonness,
+  costAwareBelady,
+  gdsf,
+  greedyDualSize,
+  lru,
+  soonnessByNextCall,
+  soonnessByTrueRate,
+} from './baselines/orders.js';
 import { SLOTS } from './hardware.js';
 import { type Metrics, mean, metricsOf, quantile } from './metrics.js';
 import { trueRates } from './workloads.js';
@@ -46,6 +56,8 @@ export interface BerthVariant {
   readonly believed?: (model: number) => number;
   /** A load corrects what is believed; else it is believed for ever. */
   readonly measures?: boolean;
+  /** How soon models are wanted again, known beside the history: an oracle under Berth's own rules. */
+  readonly soonnessOf?: (scenario: Scenario) => SoonnessOf;
 }
 
 export function berth(variant: BerthVariant = {}): Policy {
@@ -53,8 +65,9 @@ export function berth(variant: BerthVariant = {}): Policy {
   const settings: EffectiveSettings = { ...defaultSettings, parallel: SLOTS, ...variant.settings };
   return {
     name,
-    clairvoyant: false,
+    clairvoyant: variant.soonnessOf !== undefined,
     run: (scenario) => {
+      const soonnessOf = variant.soonnessOf?.(scenario);
       const ms: number[] = [];
       const size = (model: number): number =>
         Math.round((scenario.models[model]?.cardBytes ?? 0) * believed(model));
@@ -66,6 +79,7 @@ export function berth(variant: BerthVariant = {}): Policy {
             fleet,
             settings,
             ...(measures ? {} : { measured: size }),
+            ...(soonnessOf ? { soonnessOf } : {}),
             clock: () => performance.now(),
             onDecision: (decision) => ms.push(decision.ms),
           }),
@@ -100,12 +114,18 @@ export const policies = (): readonly Policy[] => [
   ),
 ];
 
-/** What the rates behind the calls of W1 and W2 would be worth, beside Berth and those that know the calls themselves. */
+/**
+ * What the rates behind the calls of W1 and W2 would be worth, and the calls to come: each under the plain rules of a cache,
+ * and in the place of what Berth's own rules read from the history.
+ */
 export const oracles = (): readonly Policy[] => {
-  const rates = trueRates();
+  const byRate = soonnessByTrueRate(trueRates());
+  const byCost = 'True rates by cost';
   return [
     ...policies().filter(({ name, clairvoyant }) => name === NAMES.berth || name === LRU || clairvoyant),
-    scheduled('True rates by cost', (world) => new CacheScheduler(world, byTrueRates(rates)), true),
+    scheduled(byCost, (world) => new CacheScheduler(world, bySoonness(byCost, byRate)), true),
+    berth({ name: 'Berth, true rates known', soonnessOf: () => byRate }),
+    berth({ name: 'Berth, next calls known', soonnessOf: soonnessByNextCall }),
   ];
 };
 

@@ -10,7 +10,7 @@ import {
 import { type DeviceBytes, sumOf } from '#domain/placement-terms.js';
 import { initialHistory } from '#domain/history/history.js';
 import type { BytesByDevice } from '../charges.js';
-import type { PlacementOutcome, ResidentActivity, Ticket } from '../contract.js';
+import type { PlacementOutcome, ResidentActivity, SoonnessOf, Ticket } from '../contract.js';
 import { decide } from '../decide.js';
 import { passQueue, type Turn } from '../pass.js';
 import {
@@ -38,6 +38,8 @@ export interface BerthSchedulerOptions {
   readonly settings: EffectiveSettings;
   /** What the agent says that a model took, once it is loaded; default what it really took. */
   readonly measured?: (model: number, bytes: number) => number;
+  /** In the place of what the calls so far tell: what a decision would be with that known. */
+  readonly soonnessOf?: SoonnessOf;
   /** Milliseconds of any clock: each decision is timed with it. */
   readonly clock?: () => number;
   /** Told of every event that the fleet would write to its log. */
@@ -349,7 +351,7 @@ export class BerthScheduler implements Scheduler {
   }
 
   #decideOn(box: number, terms: FleetTerms, ticket: Ticket, queue: readonly Ticket[]): PlacementOutcome {
-    const { clock, onDecision } = this.#o;
+    const { clock, onDecision, soonnessOf } = this.#o;
     const { nowMs } = this.#world;
     const worker = this.#books.worker(box);
     const history =
@@ -363,6 +365,7 @@ export class BerthScheduler implements Scheduler {
       otherHistories: this.#books.histories(box),
       calls: this.#books.calls,
       activity: this.#activity(box),
+      ...(soonnessOf ? { soonnessOf } : {}),
       cause: { kind: 'call', callId: ticket.callId },
       ticket,
       queue,

@@ -1,6 +1,7 @@
 import { deviceId, modelKey } from '#domain/ids.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { SoonnessOf } from '../contract.js';
 import { defaultSettings } from '../setting-levels.js';
 import { berthFleetOf } from './berth-fleet.js';
 import { BerthScheduler } from './berth-scheduler.js';
@@ -47,10 +48,15 @@ function scenario(seed: number, over: { readonly cardGb?: number; readonly calls
   };
 }
 
-const runBerth = (of: Scenario): SimulationResult =>
+const runBerth = (of: Scenario, soonnessOf?: SoonnessOf): SimulationResult =>
   simulate(
     of,
-    (world) => new BerthScheduler(world, { fleet: berthFleetOf(of, SLOTS), settings: defaultSettings }),
+    (world) =>
+      new BerthScheduler(world, {
+        fleet: berthFleetOf(of, SLOTS),
+        settings: defaultSettings,
+        ...(soonnessOf ? { soonnessOf } : {}),
+      }),
   );
 
 describe('the simulated fleet under decide', () => {
@@ -117,6 +123,22 @@ describe('the simulated fleet under decide', () => {
     expect(alone.loads.map((l) => l.box)).toEqual([0]);
     expect(both.loads.map((l) => l.box).sort()).toEqual([0, 1]);
     expect(wait(both)).toBeLessThan(wait(alone) / 2);
+  });
+
+  it('decides by how soon models are wanted where that is given, for the models that have residents', () => {
+    const close = scenario(3);
+    // So far apart that all residents are idle when the next call comes.
+    const calls = close.calls.map((call, i) => ({ ...call, atMs: call.atMs + 120_000 * i }));
+    const of = { ...close, calls };
+    const asked = new Set<string>();
+    const loadsOfSmallest = (soon: number): number =>
+      runBerth(of, (key, nowMs) => {
+        asked.add(key);
+        expect(nowMs).toBeGreaterThanOrEqual(of.calls[0]?.atMs ?? Infinity);
+        return key === 'model-0' ? soon : 0.5;
+      }).loads.filter((l) => l.model === 0).length;
+    expect(loadsOfSmallest(1)).toBeLessThan(loadsOfSmallest(0));
+    expect(asked.size).toBe(of.models.length);
   });
 
   it('reads a file from RAM when the box still keeps it', () => {

@@ -1,6 +1,6 @@
-import type { ModelKey } from '#domain/ids.js';
+import type { SoonnessOf } from '#placement/contract.js';
 import { SOON_SECONDS } from '#placement/loss.js';
-import type { SimCall } from '#placement/simulate/model.js';
+import type { Scenario, SimCall } from '#placement/simulate/model.js';
 import { type CacheOrder, diskSeconds, sizeOf } from './cache-scheduler.js';
 
 /** Least recently used: when a call last began or ended on it. */
@@ -77,15 +77,26 @@ export function costAwareBelady(calls: readonly SimCall[]): CacheOrder {
   };
 }
 
-/**
- * As Berth's loss, with the true rate behind a model's calls in place of its history: the one with the least
- * λτ ÷ (1 + λτ) · load seconds per byte goes.
- */
-export const byTrueRates = (perSecond: (key: ModelKey, atMs: number) => number): CacheOrder => ({
-  name: 'True rates by cost',
+/** Berth's soonness of a model from the rate that its calls are drawn from: λτ ÷ (1 + λτ). */
+export const soonnessByTrueRate =
+  (perSecond: SoonnessOf): SoonnessOf =>
+  (key, nowMs) => {
+    const expected = perSecond(key, nowMs) * SOON_SECONDS;
+    return expected / (1 + expected);
+  };
+
+/** Berth's soonness of a model from its next call: e^(−T ÷ τ). */
+export function soonnessByNextCall({ models, calls }: Pick<Scenario, 'models' | 'calls'>): SoonnessOf {
+  const next = nextCalls(calls);
+  const byKey = new Map(models.map(({ modelKey }, model) => [modelKey, model]));
+  return (key, nowMs) => Math.exp((nowMs - next(byKey.get(key) ?? -1, nowMs)) / 1000 / SOON_SECONDS);
+}
+
+/** Berth's loss per byte with a soonness that is known, under the plain rules of a cache. */
+export const bySoonness = (name: string, soonnessOf: SoonnessOf): CacheOrder => ({
+  name,
   value: (resident, world) => {
-    const expected = perSecond(world.model(resident.model).modelKey, world.nowMs) * SOON_SECONDS;
-    const soon = expected / (1 + expected);
+    const soon = soonnessOf(world.model(resident.model).modelKey, world.nowMs);
     return (soon * diskSeconds(world, resident.model)) / (sizeOf(resident) / 1e9);
   },
 });
