@@ -136,6 +136,9 @@ describe.skipIf(path === undefined)('the dashboard in a real browser', () => {
   });
 
   it('shows a model with its artifacts, verdicts, sizes and settings, and changes one', async () => {
+    await to('models');
+    // No limit was set: the drive alone says what a pull may bring.
+    await page.getByRole('region', { name: 'Disk' }).getByRole('cell', { name: 'none' }).waitFor();
     await to(`models/${encodeURIComponent(MODEL)}`);
     await page.getByRole('region', { name: 'Artifacts' }).getByText('complete').waitFor();
     await page.getByRole('region', { name: 'Verdicts' }).getByText('fits now').first().waitFor();

@@ -445,6 +445,16 @@ describe('the management lists', () => {
     const storage = (await get('/admin/storage')).body as unknown as StorageReport;
     expect(storage.artifacts.length).toBeGreaterThan(0);
     expect(storage.totalBytes).toBe(storage.artifacts.reduce((sum, { bytes }) => sum + bytes, 0));
+    const folder = storage.folders.find(({ workerId }) => workerId === WORKER);
+    const own = storage.artifacts.filter((one) => one.workerId === WORKER && one.root === 'models');
+    const [drive] = SAMPLES.CapacityMeasured.drives ?? [];
+    expect(folder).toMatchObject({
+      usedBytes: own.reduce((sum, { bytes }) => sum + bytes, 0),
+      driveBytes: drive?.totalBytes,
+      freeBytes: drive?.freeBytes,
+    });
+    // The sample's drive is smaller than what is always kept free.
+    expect([folder?.limitBytes, folder?.roomBytes]).toEqual([undefined, 0]);
     expect((await get('/admin/pulls?state=running')).body.items).toMatchObject([
       { pullId: 'p1', source: 'owner/repo', files: [{ bytes: SAMPLES.FilePulled.bytes }] },
     ]);

@@ -19,7 +19,7 @@ import { encodeCursor } from './paging/page.js';
 import { ActionsQuery } from './operator/operator.dto.js';
 import { actionsPage } from './operator/operator.repository.js';
 import { PullsQuery, pullsPage } from './pulls/pulls.repository.js';
-import { drives, storedArtifacts } from './storage/storage.controller.js';
+import { drives, folders, storedArtifacts } from './storage/storage.controller.js';
 import { UsageQuery } from './usage/usage.dto.js';
 import { usagePage } from './usage/usage.repository.js';
 import { ResidentsQuery } from './residents/residents.dto.js';
@@ -138,6 +138,9 @@ describe('the statements of the lists', () => {
     );
     expect(drives(db).compile().sql).toBe(
       'select * from "views"."storage_drives" order by "worker_id", "mount"',
+    );
+    expect(folders(db).compile().sql).toBe(
+      'select "worker_id", "name", "limits", "drives", "changed_at" from "views"."workers" order by "worker_id"',
     );
   });
 

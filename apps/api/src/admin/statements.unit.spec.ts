@@ -130,6 +130,7 @@ const STATEMENTS: Readonly<Record<string, readonly string[]>> = {
   'StorageRepository.read': [
     'select * from "views"."stored_artifacts" order by "bytes" desc, "model_key", "artifact"',
     'select * from "views"."storage_drives" order by "worker_id", "mount"',
+    'select "worker_id", "name", "limits", "drives", "changed_at" from "views"."workers" order by "worker_id"',
   ],
   'UsageRepository.page': [
     'select * from (select "time", sum("calls")::bigint as "calls", sum("completed")::bigint as "completed", sum("failed")::bigint as "failed", sum("abandoned")::bigint as "abandoned", sum("refused")::bigint as "refused", sum("prompt_tokens")::bigint as "prompt_tokens", sum("cached_tokens")::bigint as "cached_tokens", sum("output_tokens")::bigint as "output_tokens", sum("reasoning_tokens")::bigint as "reasoning_tokens", sum("prompt_ms")::bigint as "prompt_ms", sum("decode_ms")::bigint as "decode_ms", sum("waited_ms")::bigint as "waited_ms", sum("bytes_out")::bigint as "bytes_out" from (select "day" as "time", "model_key", "key_id", "calls", "completed", "failed", "abandoned", "refused", "prompt_tokens", "cached_tokens", "output_tokens", "reasoning_tokens", "prompt_ms", "decode_ms", "waited_ms", "bytes_out" from "views"."usage_days" where "day" >= $1) as "c" group by "time") as "u" order by "time" desc limit $2',

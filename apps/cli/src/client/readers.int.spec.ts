@@ -50,6 +50,9 @@ beforeEach(() => {
     '/admin/queue': { body: { items: [] } },
     '/admin/workers': { body: { items: [{ workerId: 'w', name: 'vm', lost: false, devices: [] }] } },
     '/admin/residents': { body: { items: [] } },
+    '/admin/storage': {
+      body: { folders: [{ workerId: 'w', usedBytes: 1024 ** 3, roomBytes: 0 }] },
+    },
     '/admin/calls': { body: { items: ids.map(call) } },
     [`/admin/calls/${ids[0]}/explain`]: { body: { callId: ids[0], text: 'Because it fits.' } },
     [`/admin/calls/${ids[1]}/explain`]: { body: { callId: ids[1], text: 'The other.' } },
@@ -74,7 +77,7 @@ describe('the reading commands', () => {
     const people = await berth(['status', '--url', url]);
     expect([people.code, people.out]).toEqual([
       0,
-      `Berth 9.9.9 at ${url}: ok\n\nworker vm: connected\n\nNo model is loaded.\n\nNo call waits.\n`,
+      `Berth 9.9.9 at ${url}: ok\n\nworker vm: connected\n  disk: models 1.00 GiB, no limit, pull up to 0 B\n\nNo model is loaded.\n\nNo call waits.\n`,
     ]);
     const programs = await berth(['status', '--json', '--url', url]);
     expect(JSON.parse(programs.out)).toMatchObject({ health: { status: 'ok' }, workers: [{ name: 'vm' }] });

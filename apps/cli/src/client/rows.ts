@@ -18,9 +18,17 @@ export interface WorkerRow {
   readonly lost: boolean;
   readonly physicalCores?: number;
   readonly coresLimit?: number;
-  /** Of what models take in Berth's own folder. */
-  readonly diskLimitBytes?: number;
   readonly devices: readonly DeviceRow[];
+}
+
+/** Berth's own folder of models on a worker. */
+export interface FolderRow {
+  readonly workerId: string;
+  readonly usedBytes: number;
+  readonly limitBytes?: number;
+  readonly limitTier?: string;
+  readonly freeBytes?: number;
+  readonly roomBytes?: number;
 }
 
 export interface DeviceRow {

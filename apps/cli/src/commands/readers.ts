@@ -1,7 +1,15 @@
 import { AdminClient, AdminRefusal } from '../client/admin-client.js';
 import { addressOf } from '../client/address.js';
 import { findCall } from '../client/find-call.js';
-import type { AccuracyRow, Health, ModelRow, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
+import type {
+  AccuracyRow,
+  FolderRow,
+  Health,
+  ModelRow,
+  QueueRow,
+  ResidentRow,
+  WorkerRow,
+} from '../client/rows.js';
 import { parseArgs, type ParsedArgs } from '../args.js';
 import { loadSettings } from '../settings/load.js';
 import { UsageError } from '../usage-error.js';
@@ -81,11 +89,12 @@ const status = reader(
 /** The views may be away while everything else works; then status says so and shows the rest. */
 async function readViews(client: AdminClient) {
   try {
-    const [workers, residents] = await Promise.all([
+    const [workers, residents, storage] = await Promise.all([
       client.list<WorkerRow>('/admin/workers'),
       client.list<ResidentRow>('/admin/residents'),
+      client.get<{ folders: readonly FolderRow[] }>('/admin/storage'),
     ]);
-    return { workers, residents };
+    return { workers, residents, folders: storage.folders };
   } catch (error) {
     if (error instanceof AdminRefusal && error.status === 503) return error.message;
     throw error;

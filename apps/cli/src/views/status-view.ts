@@ -1,5 +1,5 @@
 import { formatBytes, formatSeconds } from '#domain/units.js';
-import type { DeviceRow, Health, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
+import type { DeviceRow, FolderRow, Health, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
 import { shorten, table } from '../table.js';
 
 export interface StatusView {
@@ -7,7 +7,12 @@ export interface StatusView {
   readonly health: Health;
   /** Undefined: the views could not be read, and why. */
   readonly views:
-    { readonly workers: readonly WorkerRow[]; readonly residents: readonly ResidentRow[] } | string;
+    | {
+        readonly workers: readonly WorkerRow[];
+        readonly residents: readonly ResidentRow[];
+        readonly folders: readonly FolderRow[];
+      }
+    | string;
   readonly queue: readonly QueueRow[];
   readonly nowMs: number;
 }
@@ -25,7 +30,10 @@ export function statusText({ address, health, views, queue, nowMs }: StatusView)
   if (typeof views === 'string') parts.push(`The views cannot be read: ${views}`);
   else {
     const connected = new Map((health.workers ?? []).map((worker) => [worker.id, worker.connected]));
-    for (const worker of views.workers) parts.push(workerText(worker, connected.get(worker.workerId)));
+    for (const worker of views.workers) {
+      const folder = views.folders.find(({ workerId }) => workerId === worker.workerId);
+      parts.push(workerText(worker, connected.get(worker.workerId), folder));
+    }
     if (views.workers.length === 0) parts.push('No worker has registered yet.');
     parts.push(
       views.residents.length === 0
@@ -37,18 +45,26 @@ export function statusText({ address, health, views, queue, nowMs }: StatusView)
   return parts.join('\n\n');
 }
 
-function workerText(worker: WorkerRow, connected: boolean | undefined): string {
+function workerText(worker: WorkerRow, connected: boolean | undefined, folder?: FolderRow): string {
   const state = worker.lost ? 'lost' : connected === false ? 'agent not connected' : 'connected';
   const limit = worker.coresLimit === undefined ? '' : ` (limit ${worker.coresLimit})`;
   const cores = worker.physicalCores === undefined ? '' : `, ${worker.physicalCores} cores${limit}`;
-  const disk =
-    worker.diskLimitBytes === undefined
-      ? ''
-      : `, models on disk: limit ${formatBytes(worker.diskLimitBytes)}`;
   return [
-    `worker ${shorten(worker.name ?? worker.workerId, 40)}: ${state}${cores}${disk}`,
+    `worker ${shorten(worker.name ?? worker.workerId, 40)}: ${state}${cores}`,
     ...worker.devices.flatMap((device) => [`  ${deviceText(device)}`, `    ${roomText(device)}`]),
+    ...(folder === undefined ? [] : [`  ${folderText(folder)}`]),
   ].join('\n');
+}
+
+/** `disk: models 30.00 GiB, limit 40.00 GiB (admin), free 120.00 GiB, pull up to 10.00 GiB` */
+function folderText({ usedBytes, limitBytes, limitTier, freeBytes, roomBytes }: FolderRow): string {
+  const by = limitTier === 'setting' ? 'admin' : 'start';
+  return [
+    `disk: models ${formatBytes(usedBytes)}`,
+    limitBytes === undefined ? 'no limit' : `limit ${formatBytes(limitBytes)} (${by})`,
+    ...(freeBytes === undefined ? [] : [`free ${formatBytes(freeBytes)}`]),
+    ...(roomBytes === undefined ? [] : [`pull up to ${formatBytes(roomBytes)}`]),
+  ].join(', ');
 }
 
 function deviceText({ deviceId, name, totalBytes, limitBytes }: DeviceRow): string {

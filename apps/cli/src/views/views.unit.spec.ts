@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { DeviceRow, ModelRow, ResidentRow, WorkerRow } from '../client/rows.js';
+import type { DeviceRow, FolderRow, ModelRow, ResidentRow, WorkerRow } from '../client/rows.js';
 import { accuracyText } from './accuracy-view.js';
 import { modelsText } from './models-view.js';
 import { roomText, statusText } from './status-view.js';
@@ -43,6 +43,18 @@ const resident: fc.Arbitrary<ResidentRow> = fc.record(
   { requiredKeys: ['residentId', 'workerId', 'phase', 'memory'] },
 );
 
+const folder: fc.Arbitrary<FolderRow> = fc.record(
+  {
+    workerId: name,
+    usedBytes: bytes,
+    limitBytes: bytes,
+    limitTier: fc.constantFrom('designation', 'setting'),
+    freeBytes: bytes,
+    roomBytes: bytes,
+  },
+  { requiredKeys: ['workerId', 'usedBytes'] },
+);
+
 const widest = (text: string) => Math.max(...text.split('\n').map((line) => line.length));
 
 describe('status', () => {
@@ -58,8 +70,10 @@ describe('status', () => {
       fc.property(
         fc.array(worker, { maxLength: 3 }),
         fc.array(resident, { maxLength: 4 }),
-        (workers, residents) => {
-          const text = statusText({ ...base, views: { workers, residents } });
+        folder,
+        (workers, residents, disk) => {
+          const folders = workers.map(({ workerId }) => ({ ...disk, workerId }));
+          const text = statusText({ ...base, views: { workers, residents, folders } });
           expect(widest(text)).toBeLessThanOrEqual(100);
           for (const { phase } of residents) expect(text).toMatch(new RegExp(`${phase}|leaving`));
         },
@@ -104,8 +118,17 @@ describe('status', () => {
             lost: false,
             physicalCores: 4,
             coresLimit: 2,
-            diskLimitBytes: 40 * GIB,
             devices: [],
+          },
+        ],
+        folders: [
+          {
+            workerId: 'w',
+            usedBytes: 30 * GIB,
+            limitBytes: 40 * GIB,
+            limitTier: 'setting',
+            freeBytes: 120 * GIB,
+            roomBytes: 10 * GIB,
           },
         ],
         residents: [
@@ -126,7 +149,8 @@ describe('status', () => {
     });
     expect(text).toContain('8080: degraded\n  ! The agent of vm is not connected.');
     expect(text).toContain(
-      'worker vm: agent not connected, 4 cores (limit 2), models on disk: limit 40.00 GiB',
+      'worker vm: agent not connected, 4 cores (limit 2)\n' +
+        '  disk: models 30.00 GiB, limit 40.00 GiB (admin), free 120.00 GiB, pull up to 10.00 GiB',
     );
     expect(text).toMatch(/a\/b +Q4 +loading +~1\.00 GiB$/m);
     expect(text).toContain('2 calls wait, the longest for 12 s:\n  a/b: 2');

@@ -1,7 +1,7 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatBytes } from '#domain/units.js';
-import { type DiskLimit, whyBeyondDisk } from '#domain/worker/disk-limit.js';
+import { DISK_SPARE_BYTES, type DiskLimit, whyBeyondDisk } from '#domain/worker/disk-limit.js';
 import { choose, type RepoFile } from './choose.js';
 import { bytesBelow, bytesComing, type Coming, missingBytes, noteTransfer } from './disk-use.js';
 import { download, RefusedByServer } from './download.js';
@@ -43,9 +43,6 @@ export interface Pulled {
     readonly resumedFromBytes: number;
   }[];
 }
-
-/** Left free on the drive, for the log and everything else that is written. */
-const SPARE_BYTES = 256 * 1024 * 1024;
 
 /** Fetches one loadable form of a model. @throws Error in one sentence or a list of choices. */
 export async function pull(options: PullOptions): Promise<Pulled> {
@@ -150,10 +147,10 @@ async function checkSpace(
   }
   const { bavail, bsize } = await statfs(folder);
   const freeBytes = bavail * bsize;
-  if (neededBytes + SPARE_BYTES > freeBytes) {
+  if (neededBytes + DISK_SPARE_BYTES > freeBytes) {
     throw new Error(
       `${formatBytes(neededBytes)} are needed below ${folder}, where ${formatBytes(freeBytes)} are free ` +
-        `(${formatBytes(SPARE_BYTES)} are kept free). Make room, pick a smaller quant, or set BERTH_MODELS to another drive.`,
+        `(${formatBytes(DISK_SPARE_BYTES)} are kept free). Make room, pick a smaller quant, or set BERTH_MODELS to another drive.`,
     );
   }
 }

@@ -44,6 +44,23 @@ export interface DailyItem {
   readonly refusals: number;
 }
 
+/** Berth's own folder of models on one worker, where a pull writes. */
+export interface ModelFolder {
+  readonly workerId: string;
+  readonly workerName?: string;
+  /** Files of its models as they are listed; a pull counts the folder itself once more before it begins. */
+  readonly usedBytes: number;
+  /** Of what models may take in it, and who set that: the start (`designation`) or an admin (`setting`). */
+  readonly limitBytes?: number;
+  readonly limitTier?: 'designation' | 'setting';
+  /** Of its drive, as it was when its agent measured it. */
+  readonly driveBytes?: number;
+  readonly freeBytes?: number;
+  readonly measuredAt?: string;
+  /** What a pull may bring: the least that the limit and the drive leave; of the drive 256 MiB are kept free. */
+  readonly roomBytes?: number;
+}
+
 /** `GET /admin/storage`. */
 export interface StorageReport {
   readonly drives: readonly {
@@ -53,6 +70,8 @@ export interface StorageReport {
     readonly freeBytes: number;
     readonly measuredAt: string;
   }[];
+  /** By worker. */
+  readonly folders: readonly ModelFolder[];
   /** What artifacts take on disk, largest first. */
   readonly artifacts: readonly {
     readonly workerId: string;

@@ -8,6 +8,9 @@ export interface DiskLimit {
   readonly tier: keyof WorkerLimits;
 }
 
+/** Left free on the drive, for the log and everything else that is written. */
+export const DISK_SPARE_BYTES = 256 * 1024 * 1024;
+
 /** The lower of what the start and an admin allow; undefined when neither limits it: then what is free on the drive counts alone. */
 export function diskLimitOf({ designation, setting }: WorkerLimits): DiskLimit | undefined {
   const [atStart, set] = [designation.get(DISK), setting.get(DISK)];
@@ -22,6 +25,19 @@ export interface DiskUse {
   readonly thereBytes: number;
   /** Still to be fetched by other transfers. */
   readonly comingBytes: number;
+}
+
+/** What a transfer may bring now: the least that the limit and the drive leave; undefined where neither is known. */
+export function diskRoom(
+  limit: DiskLimit | undefined,
+  thereBytes: number,
+  freeBytes: number | undefined,
+): number | undefined {
+  const left = [
+    ...(limit === undefined ? [] : [limit.bytes - thereBytes]),
+    ...(freeBytes === undefined ? [] : [freeBytes - DISK_SPARE_BYTES]),
+  ];
+  return left.length === 0 ? undefined : Math.max(0, Math.min(...left));
 }
 
 /** @returns why a transfer would go beyond the limit, with the figures and the next step; undefined when it stays within. */

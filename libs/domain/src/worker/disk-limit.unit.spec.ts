@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DISK } from '../ids.js';
 import { GIB } from '../units.js';
-import { diskLimitOf, whyBeyondDisk } from './disk-limit.js';
+import { DISK_SPARE_BYTES, diskLimitOf, diskRoom, whyBeyondDisk } from './disk-limit.js';
 
 const tier = (bytes: number | undefined) => new Map(bytes === undefined ? [] : [[DISK, bytes]]);
 
@@ -30,6 +30,18 @@ describe('the limit of what models take on the disk', () => {
         expect(why === undefined).toBe(neededBytes + thereBytes + comingBytes <= limit);
       }),
     );
+  });
+
+  it.each([
+    [undefined, 10, undefined, undefined],
+    [40, 10, undefined, 30],
+    [undefined, 10, 5, 5],
+    [40, 10, 50, 30],
+    [40, 10, 20, 20],
+    [40, 50, 20, 0],
+  ])('of %j with %j there and %j free beyond the spare leaves a transfer %j', (limit, there, free, room) => {
+    const set = limit === undefined ? undefined : ({ bytes: limit, tier: 'setting' } as const);
+    expect(diskRoom(set, there, free === undefined ? undefined : free + DISK_SPARE_BYTES)).toBe(room);
   });
 
   it('is said with every figure, who set it and the next step', () => {

@@ -74,7 +74,10 @@ export const ROUTES: Readonly<Record<string, RouteDescription>> = {
   'PATCH /admin/settings': one('Change settings of the fleet', 'changed names with WireWritten'),
   'PATCH /admin/settings/*': one('Change settings of a scope', 'changed names with WireWritten'),
   'GET /admin/state': one('What stood at a moment of the past, folded from the log', 'StateAt'),
-  'GET /admin/storage': one('Drives, and what artifacts take on them', 'StorageReport'),
+  'GET /admin/storage': one(
+    'Drives, what artifacts take on them, and what a pull may bring',
+    'StorageReport',
+  ),
   'GET /admin/telemetry': one('Rows that changed after a cursor, as they are now', 'items, position, more'),
   'GET /admin/telemetry/state': one(
     'A counter that moves on events alone; waits until it has moved',

@@ -1,5 +1,7 @@
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
-import type { StorageReport } from '#domain/wire/index.js';
+import type { DeviceId } from '#domain/ids.js';
+import type { ModelFolder, StorageReport } from '#domain/wire/index.js';
+import { diskLimitOf, diskRoom } from '#domain/worker/disk-limit.js';
 import { present } from '../views/present.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { ViewsReader } from '../views/views-reader.js';
@@ -15,6 +17,36 @@ export const storedArtifacts = (db: ViewsDb) =>
 
 export const drives = (db: ViewsDb) =>
   db.selectFrom('storage_drives').selectAll().orderBy('worker_id').orderBy('mount');
+
+export const folders = (db: ViewsDb) =>
+  db
+    .selectFrom('workers')
+    .select(['worker_id', 'name', 'limits', 'drives', 'changed_at'])
+    .orderBy('worker_id');
+
+type FolderRow = Awaited<ReturnType<ReturnType<typeof folders>['execute']>>[number];
+
+export function folderView(row: FolderRow, usedBytes: number): ModelFolder {
+  const tiers = (row.limits ?? {}) as Readonly<
+    Partial<Record<'designation' | 'setting', Record<string, number>>>
+  >;
+  const tier = (name: 'designation' | 'setting') =>
+    new Map(Object.entries(tiers[name] ?? {}) as [DeviceId, number][]);
+  const limit = diskLimitOf({ designation: tier('designation'), setting: tier('setting') });
+  // The agent names the drive of this folder first.
+  const drive = (row.drives as readonly { totalBytes: number; freeBytes: number }[] | null)?.[0];
+  return present({
+    workerId: row.worker_id,
+    workerName: row.name,
+    usedBytes,
+    limitBytes: limit?.bytes,
+    limitTier: limit?.tier,
+    driveBytes: drive?.totalBytes,
+    freeBytes: drive?.freeBytes,
+    measuredAt: drive && row.changed_at,
+    roomBytes: diskRoom(limit, usedBytes, drive?.freeBytes),
+  });
+}
 
 @Injectable()
 export class StorageRepository {
@@ -43,8 +75,13 @@ export class StorageRepository {
         freeBytes: row.free_bytes ?? 0,
         measuredAt: row.changed_at ?? '',
       }));
+      const used = (workerId: string) =>
+        artifacts
+          .filter((artifact) => artifact.workerId === workerId && artifact.root === 'models')
+          .reduce((sum, { bytes }) => sum + bytes, 0);
       return {
         drives: measured,
+        folders: (await folders(db).execute()).map((row) => folderView(row, used(row.worker_id))),
         artifacts,
         totalBytes: artifacts.reduce((sum, { bytes }) => sum + bytes, 0),
       };
