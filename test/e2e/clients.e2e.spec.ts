@@ -230,9 +230,21 @@ describe('real clients against a real stack with real engines', () => {
         system: 'Be brief.',
         messages,
       });
+      const begun: number[] = [];
+      stream.on('streamEvent', (event) => {
+        if (event.type === 'message_start') begun.push(event.message.usage.input_tokens);
+      });
       const final = await stream.finalMessage();
       expect(final.content).toEqual(whole.content);
       expect(final.usage.output_tokens).toBe(whole.usage.output_tokens);
+      // The engine tells its prompt with its first word; at the end what the cache had of it is counted apart.
+      const { input_tokens: input } = await anthropic.messages.countTokens({
+        model: THINK,
+        system: 'Be brief.',
+        messages,
+      });
+      expect(begun).toEqual([input]);
+      expect(final.usage.input_tokens + (final.usage.cache_read_input_tokens ?? 0)).toBe(input);
     });
 
     it('calls tools and answers their results', async () => {

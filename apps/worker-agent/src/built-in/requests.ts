@@ -13,6 +13,8 @@ export interface ChatMessage {
 export interface SamplingRequest {
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** The prompt's tokens are told with the first frame too; vLLM's name, which tells them with every one. */
+  readonly usageAtOnce: boolean;
   readonly maxTokens?: number;
   readonly temperature: number;
   readonly topP: number;
@@ -224,12 +226,13 @@ export function readSampling(body: Json): SamplingRequest {
   refuseUnsupported(body);
   const top = topLogprobs(body);
   const maxTokens = whole(body, 'max_completion_tokens', -1) ?? whole(body, 'max_tokens', -1);
-  const options = body['stream_options'];
+  const given = body['stream_options'];
+  const options = typeof given === 'object' && given !== null ? (given as Json) : {};
   const seed = whole(body, 'seed', Number.MIN_SAFE_INTEGER);
   return {
     stream: body['stream'] === true,
-    includeUsage:
-      typeof options === 'object' && options !== null && (options as Json)['include_usage'] === true,
+    includeUsage: options['include_usage'] === true,
+    usageAtOnce: options['continuous_usage_stats'] === true,
     ...(maxTokens === undefined || maxTokens < 0 ? {} : { maxTokens }),
     temperature: number(body, 'temperature', 0, 100) ?? 0.8,
     topP: number(body, 'top_p', 0, 1) ?? 0.95,

@@ -97,7 +97,10 @@ export async function respond(
   const parts: Generated[] = [];
   for (let index = 0; index < answers; index += 1) {
     const opening = shape.opening(head, index);
-    if (opening) await frames.send(opening);
+    if (opening) {
+      const tokens = prompts[Math.floor(index / request.choices)]?.length ?? 0;
+      await frames.send(request.usageAtOnce ? { ...opening, usage: { prompt_tokens: tokens } } : opening);
+    }
     let callIndex = 0;
     const { part, reason } = await run(index, (piece, logprobs) =>
       frames.send(

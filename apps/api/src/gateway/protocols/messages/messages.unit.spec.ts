@@ -65,7 +65,7 @@ describe('a message on its way to an engine', () => {
       user: 'u',
       metadata: { user_id: 'u', session: 's', intent: 'background' },
       stream: true,
-      stream_options: { include_usage: true },
+      stream_options: { include_usage: true, continuous_usage_stats: true },
     });
   });
 
@@ -289,6 +289,18 @@ describe('an answer told as a message', () => {
     expect(events.at(-2)).toMatchObject({
       usage: { input_tokens: 6, cache_read_input_tokens: 4, output_tokens: 5 },
     });
+  });
+
+  it('begins with what the prompt takes where the engine tells it with its first chunk, else with 0, and ends with all', () => {
+    const first = { choices: [{ index: 0, delta: { role: 'assistant' } }], usage: { prompt_tokens: 10 } };
+    const rest =
+      chunk({ content: 'so' }) + `data: ${JSON.stringify({ choices: [], usage })}\n\ndata: [DONE]\n\n`;
+    const begins = (stream: string) => told(stream)[0]?.['message'];
+    expect(begins(`data: ${JSON.stringify(first)}\n\n${rest}`)).toMatchObject({
+      usage: { input_tokens: 10, output_tokens: 0 },
+    });
+    expect(begins(rest)).toMatchObject({ usage: { input_tokens: 0 } });
+    expect(told(rest).at(-2)).toMatchObject({ usage: { input_tokens: 6, cache_read_input_tokens: 4 } });
   });
 
   it.each([

@@ -29,7 +29,9 @@ export function chatOfMessages(body: Json): Json {
     metadata: body['metadata'] ?? undefined,
     berth: body['berth'],
     stream: body['stream'] ?? undefined,
-    stream_options: body['stream'] === true ? { include_usage: true } : undefined,
+    // A message begins with what its prompt takes: engines that can tell it before their first word do.
+    stream_options:
+      body['stream'] === true ? { include_usage: true, continuous_usage_stats: true } : undefined,
   });
 }
 
