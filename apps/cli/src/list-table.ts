@@ -1,8 +1,8 @@
-import { shorten } from './table.js';
+import { beginning, columnsOf, GAP, MOST_COLUMNS, shorten, widthsOf } from './table.js';
 
-export const MOST_COLUMNS = 100;
+/** The first three parts of an id tell it from those of the same minute. */
+const LEAST_ID = 19;
 const LEAST_FLEXIBLE = 8;
-const GAP = 2;
 
 const COLOURS: Readonly<Record<string, number>> = {
   ready: 32,
@@ -28,23 +28,29 @@ export const wantsColours = (
   env: Readonly<Record<string, string | undefined>>,
 ): boolean => stream.isTTY && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb';
 
-/** A table whose lines fit 100 columns: what is too long is cut in the one column that may be. */
+/**
+ * A table whose lines fit 100 columns, or the terminal's where it is narrower: what is too long is cut in the one column
+ * that may be, then ids at their end.
+ */
 export function listTable(
   head: readonly string[],
   rows: readonly (readonly string[])[],
   flexible: number,
   colours = wantsColours(process.stdout, process.env),
+  ids: readonly number[] = [],
+  columns = columnsOf(),
 ): string {
-  const widths = head.map((title, n) => Math.max(title.length, ...rows.map((row) => (row[n] ?? '').length)));
-  const others = widths.reduce(
-    (sum, width, n) => sum + (n === flexible ? 0 : width),
-    GAP * (head.length - 1),
+  const widths = widthsOf(
+    head,
+    rows,
+    columns < MOST_COLUMNS ? [flexible, ...ids] : [flexible],
+    columns,
+    (n) => (n === flexible ? LEAST_FLEXIBLE : LEAST_ID),
   );
-  widths[flexible] = Math.min(widths[flexible] ?? 0, Math.max(LEAST_FLEXIBLE, MOST_COLUMNS - others));
   const line = (cells: readonly string[], isHead: boolean) =>
     widths
       .map((width, n) => {
-        const cell = n === flexible ? shorten(cells[n] ?? '', width) : (cells[n] ?? '');
+        const cell = (n === flexible ? shorten : beginning)(cells[n] ?? '', width);
         const padded = n === widths.length - 1 ? cell : cell.padEnd(width);
         const colour = colours && !isHead ? COLOURS[cell] : undefined;
         return colour === undefined ? padded : `\u001b[${colour}m${padded}\u001b[0m`;
@@ -55,7 +61,7 @@ export function listTable(
 }
 
 /** Sentences broken at blanks so that every line fits; a word that is longer stands alone. */
-export function wrapped(text: string, width = MOST_COLUMNS): string {
+export function wrapped(text: string, width = columnsOf()): string {
   return text
     .split('\n')
     .map((line) => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { listTable, MOST_COLUMNS, wantsColours, wrapped } from './list-table.js';
+import { listTable, wantsColours, wrapped } from './list-table.js';
+import { columnsOf, MOST_COLUMNS } from './table.js';
 
 describe('a list on a terminal', () => {
   const rows = [
@@ -14,6 +15,17 @@ describe('a list on a terminal', () => {
     expect(lines[1]).toContain('01979d3e-0000-7000-8000-000000000001');
     expect(lines[1]).toContain('…');
     expect(lines[2]).toMatch(/short +failed$/);
+  });
+
+  it('is as wide as a narrower terminal, where ids lose their end and figures nothing; in a pipe it stays', () => {
+    expect([80, 200, 10].map((columns) => columnsOf({ isTTY: true, columns }))).toEqual([80, 100, 40]);
+    expect(columnsOf({ isTTY: false, columns: 80 })).toBe(100);
+    const narrow = listTable(['id', 'model', 'state'], rows, 1, false, [0], 40).split('\n');
+    expect(narrow.every((line) => line.length <= 40)).toBe(true);
+    expect(narrow[1]).toMatch(
+      /^01979d3e-0000-7\S*… {2}owner…\S* {2}ready$|^01979d3e-0000-7\S*… {2}\S*…\S* {2}ready$/,
+    );
+    expect(listTable(['id', 'model'], [rows[0]!], 1, false, [0])).toContain(rows[0]![0]);
   });
 
   it('has colours on a terminal that wants them, and never in a pipe', () => {

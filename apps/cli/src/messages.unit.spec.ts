@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { packageRoot } from '#runtime/process-info.js';
-import { MOST_COLUMNS, wrapped } from './list-table.js';
+import { wrapped } from './list-table.js';
+import { MOST_COLUMNS } from './table.js';
 import { main } from './main.js';
 import { settingsHelp } from './settings/print.js';
 

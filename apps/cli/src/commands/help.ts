@@ -1,6 +1,7 @@
 import { parseArgs } from '../args.js';
 import { settingsHelp, settingsReference } from '../settings/print.js';
-import { MOST_COLUMNS, wrapped } from '../list-table.js';
+import { wrapped } from '../list-table.js';
+import { columnsOf } from '../table.js';
 import { UsageError } from '../usage-error.js';
 import { didYouMean } from '../nearest.js';
 import { type Command, exit, flagOn } from './command.js';
@@ -51,9 +52,10 @@ export const commandHelp = (command: Command): string =>
 
 /** What is too long goes on below where its text begins, behind the flag that it explains. */
 function fitted(line: string): string {
-  if (line.length <= MOST_COLUMNS) return line;
+  const columns = columnsOf();
+  if (line.length <= columns) return line;
   const column = /^ +(?:--\S+(?: \S+)? {2,})?/.exec(line)?.[0].length ?? 0;
-  const text = wrapped(line.slice(column), MOST_COLUMNS - column);
+  const text = wrapped(line.slice(column), columns - column);
   return `${line.slice(0, column)}${text.replaceAll('\n', `\n${' '.repeat(column)}`)}`;
 }
 

@@ -19,6 +19,8 @@ interface ListOf<Row> {
   readonly cells: (row: Row) => readonly string[];
   /** The column that is cut when a line would be too long. */
   readonly flexible: number;
+  /** Columns of ids, which a narrower terminal cuts at their end. */
+  readonly ids?: readonly number[];
   readonly none: string;
 }
 
@@ -62,7 +64,10 @@ const list = <Row>(of: ListOf<Row>): Command => ({
     }
     const rows = await client.list<Row>(`${of.path}${query.size > 0 ? `?${query.toString()}` : ''}`, limit);
     if (flagOn(args, 'json')) console.log(JSON.stringify(rows, null, 2));
-    else console.log(rows.length === 0 ? of.none : listTable(of.head, rows.map(of.cells), of.flexible));
+    else
+      console.log(
+        rows.length === 0 ? of.none : listTable(of.head, rows.map(of.cells), of.flexible, undefined, of.ids),
+      );
     return exit(0);
   },
 });
@@ -87,6 +92,7 @@ export const LISTS: readonly Command[] = [
       formatBytes(row.memory.reduce((sum, { bytes }) => sum + bytes, 0)),
     ],
     flexible: 1,
+    ids: [0],
     none: 'Nothing is loaded. `berth operator load MODEL` loads a model; so does a call.',
   }),
   list<QueueItem>({
@@ -127,6 +133,7 @@ export const LISTS: readonly Command[] = [
       row.callId,
     ],
     flexible: 1,
+    ids: [6],
     none: 'There is no such call yet. `berth help calls` lists what narrows the list.',
   }),
   list<DecisionItem>({
@@ -148,6 +155,7 @@ export const LISTS: readonly Command[] = [
       row.decisionId,
     ],
     flexible: 1,
+    ids: [6],
     none: 'No placement was decided yet: nothing was called.',
   }),
 ];

@@ -1,8 +1,8 @@
 import { maskUrl } from './check-value.js';
 import type { ResolvedSettings } from './resolve.js';
 import { CONFIG_ENV, settingsTable } from './table.js';
-import { MOST_COLUMNS, wrapped } from '../list-table.js';
-import { table } from '../table.js';
+import { wrapped } from '../list-table.js';
+import { columnsOf, table } from '../table.js';
 
 export interface PrintedSetting {
   readonly name: string;
@@ -35,7 +35,7 @@ const FLAG_COLUMNS = 24;
 /** A flag and what is said of it, which goes on below itself. */
 function beside(flag: string, text: string): string {
   const indent = ' '.repeat(FLAG_COLUMNS + 3);
-  const lines = wrapped(text, MOST_COLUMNS - indent.length).replaceAll('\n', `\n${indent}`);
+  const lines = wrapped(text, columnsOf() - indent.length).replaceAll('\n', `\n${indent}`);
   return `  ${flag.padEnd(FLAG_COLUMNS)} ${lines}`;
 }
 

@@ -17,6 +17,7 @@ export function accuracyText(rows: readonly AccuracyRow[]): string {
       offBy(row),
     ]),
     [3, 4, 5],
+    [2, 1, 0],
   );
 }
 

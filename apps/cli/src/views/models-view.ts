@@ -1,10 +1,9 @@
 import { formatBytes } from '#domain/units.js';
 import type { ModelRow } from '../client/rows.js';
-import { MOST_COLUMNS } from '../list-table.js';
-import { shorten, table } from '../table.js';
+import { columnsOf, shorten, table } from '../table.js';
 
-/** Every model that could be called, with what is known of it; at most 100 columns. */
-export function modelsText(models: readonly ModelRow[]): string {
+/** Every model that could be called, with what is known of it; as wide as the terminal, at most 100 columns. */
+export function modelsText(models: readonly ModelRow[], columns = columnsOf()): string {
   const present = merged(models);
   if (present.length === 0) {
     return 'No model was found. Fetch one with `berth pull OWNER/REPO`, or put a GGUF file into the folder of models.';
@@ -22,23 +21,23 @@ export function modelsText(models: readonly ModelRow[]): string {
       context === undefined ? '' : String(context),
     ];
   });
-  const can = present.map(abilitiesOf).filter((line) => line !== '');
+  const can = present.map((model) => abilitiesOf(model, columns)).filter((line) => line !== '');
   const notes = present.flatMap(notesOf);
   return [
-    table(['model', 'kind', 'artifacts', 'size', 'loaded', 'context'], rows, [3, 5]),
+    table(['model', 'kind', 'artifacts', 'size', 'loaded', 'context'], rows, [3, 5], [2, 0], columns),
     ...(can.length === 0 ? [] : ['', ...can]),
     ...(notes.length === 0 ? [] : ['', ...notes]),
   ].join('\n');
 }
 
 /** What a model can do beyond its kind, and what lies beside it that it is loaded with. */
-function abilitiesOf({ modelKey, abilities = [], attachments = [] }: ModelRow): string {
+function abilitiesOf({ modelKey, abilities = [], attachments = [] }: ModelRow, columns: number): string {
   const beside = attachments.map(
     ({ role, label, bytes, broken }) =>
       `${role} ${shorten(label, 30)} (${broken === undefined ? formatBytes(bytes) : 'broken'})`,
   );
   const known = [...(abilities.length === 0 ? [] : [abilities.join(', ')]), ...beside];
-  return known.length === 0 ? '' : shorten(`${shorten(modelKey, 40)}: ${known.join('; ')}`, MOST_COLUMNS);
+  return known.length === 0 ? '' : shorten(`${shorten(modelKey, 40)}: ${known.join('; ')}`, columns);
 }
 
 /** Why an artifact cannot be called, and what a marker said wrongly. */

@@ -1,6 +1,7 @@
 import { formatBytes, formatSeconds } from '#domain/units.js';
+import { wrapped } from '../list-table.js';
 import type { DeviceRow, FolderRow, Health, QueueRow, ResidentRow, WorkerRow } from '../client/rows.js';
-import { shorten, table } from '../table.js';
+import { columnsOf, shorten, table } from '../table.js';
 
 export interface StatusView {
   readonly address: string;
@@ -15,12 +16,19 @@ export interface StatusView {
     | string;
   readonly queue: readonly QueueRow[];
   readonly nowMs: number;
+  /** Of a line; the terminal's when left out. */
+  readonly columns?: number;
 }
 
 const BAR = 32;
+const LEAST_BAR = 8;
+/** Beside a bar stand its figures, which are never cut. */
+const BESIDE_BAR = 68;
+const barOf = (columns: number): number => Math.max(LEAST_BAR, Math.min(BAR, columns - BESIDE_BAR));
 
-/** Lines for a person, at most 100 columns. */
-export function statusText({ address, health, views, queue, nowMs }: StatusView): string {
+/** Lines for a person, as wide as the terminal, at most 100 columns. */
+export function statusText(view: StatusView): string {
+  const { address, health, views, queue, nowMs, columns = columnsOf() } = view;
   const parts = [
     [
       `Berth ${health.version ?? ''} at ${address}: ${health.status}`,
@@ -32,27 +40,35 @@ export function statusText({ address, health, views, queue, nowMs }: StatusView)
     const connected = new Map((health.workers ?? []).map((worker) => [worker.id, worker.connected]));
     for (const worker of views.workers) {
       const folder = views.folders.find(({ workerId }) => workerId === worker.workerId);
-      parts.push(workerText(worker, connected.get(worker.workerId), folder));
+      parts.push(workerText(worker, connected.get(worker.workerId), folder, columns));
     }
     if (views.workers.length === 0) parts.push('No worker has registered yet.');
     parts.push(
       views.residents.length === 0
         ? 'No model is loaded.'
-        : residentsText(views.residents, views.workers.length > 1, nowMs),
+        : residentsText(views.residents, views.workers.length > 1, nowMs, columns),
     );
   }
   parts.push(queueText(queue));
   return parts.join('\n\n');
 }
 
-function workerText(worker: WorkerRow, connected: boolean | undefined, folder?: FolderRow): string {
+function workerText(
+  worker: WorkerRow,
+  connected: boolean | undefined,
+  folder: FolderRow | undefined,
+  columns: number,
+): string {
   const state = worker.lost ? 'lost' : connected === false ? 'agent not connected' : 'connected';
   const limit = worker.coresLimit === undefined ? '' : ` (limit ${worker.coresLimit})`;
   const cores = worker.physicalCores === undefined ? '' : `, ${worker.physicalCores} cores${limit}`;
   return [
-    `worker ${shorten(worker.name ?? worker.workerId, 40)}: ${state}${cores}`,
-    ...worker.devices.flatMap((device) => [`  ${deviceText(device)}`, `    ${roomText(device)}`]),
-    ...(folder === undefined ? [] : [`  ${folderText(folder)}`]),
+    `worker ${shorten(worker.name ?? worker.workerId, Math.min(40, columns - 52))}: ${state}${cores}`,
+    ...worker.devices.flatMap((device) => [
+      `  ${deviceText(device, columns)}`,
+      `    ${roomText(device, barOf(columns))}`,
+    ]),
+    ...(folder === undefined ? [] : [wrapped(`  ${folderText(folder)}`, columns)]),
   ].join('\n');
 }
 
@@ -67,33 +83,41 @@ function folderText({ usedBytes, limitBytes, limitTier, freeBytes, roomBytes }: 
   ].join(', ');
 }
 
-function deviceText({ deviceId, name, totalBytes, limitBytes }: DeviceRow): string {
+function deviceText({ deviceId, name, totalBytes, limitBytes }: DeviceRow, columns: number): string {
   return [
-    shorten(name ?? deviceId, 50),
+    shorten(name ?? deviceId, columns - 50),
     totalBytes === undefined ? 'size unknown' : formatBytes(totalBytes),
     ...(limitBytes === undefined ? [] : [`limit ${formatBytes(limitBytes)}`]),
   ].join(', ');
 }
 
 /** `[####~~......] models 1.20 GiB, others 2.00 GiB, room 8.80 GiB` */
-export function roomText({ totalBytes, foreignBytes, residentBytes, limitBytes }: DeviceRow): string {
+export function roomText(
+  { totalBytes, foreignBytes, residentBytes, limitBytes }: DeviceRow,
+  cellsOfBar = BAR,
+): string {
   const models = `models ${formatBytes(residentBytes)}`;
   if (totalBytes === undefined) return `${models}, room unknown`;
   const others = foreignBytes ?? 0;
   const usable = Math.max(0, totalBytes - others);
   const room = Math.max(0, Math.min(usable, limitBytes ?? usable) - residentBytes);
-  const cells = (bytes: number) => Math.min(BAR, Math.round((bytes / totalBytes) * BAR));
+  const cells = (bytes: number) => Math.min(cellsOfBar, Math.round((bytes / totalBytes) * cellsOfBar));
   // What is there at all is seen, however small.
   const own = residentBytes > 0 ? Math.max(1, cells(residentBytes)) : 0;
-  const taken = Math.min(BAR - own, cells(others));
-  const bar = `${'#'.repeat(own)}${'~'.repeat(taken)}${'.'.repeat(BAR - own - taken)}`;
+  const taken = Math.min(cellsOfBar - own, cells(others));
+  const bar = `${'#'.repeat(own)}${'~'.repeat(taken)}${'.'.repeat(cellsOfBar - own - taken)}`;
   // Without a reading of what others use there is no room to speak of.
   return foreignBytes === undefined
     ? `[${bar}] ${models}, others not read yet`
     : `[${bar}] ${models}, others ${formatBytes(others)}, room ${formatBytes(room)}`;
 }
 
-function residentsText(residents: readonly ResidentRow[], several: boolean, nowMs: number): string {
+function residentsText(
+  residents: readonly ResidentRow[],
+  several: boolean,
+  nowMs: number,
+  columns: number,
+): string {
   const rows = residents.map((resident) => {
     const bytes = resident.memory.reduce((sum, entry) => sum + entry.bytes, 0);
     // A planned figure is no measured one.
@@ -113,7 +137,13 @@ function residentsText(residents: readonly ResidentRow[], several: boolean, nowM
   });
   const first = several ? ['model', 'artifact', 'worker'] : ['model', 'artifact'];
   const numbers = [1, 2, 3].map((n) => first.length + n);
-  return table([...first, 'phase', 'context', 'slots', 'memory', 'ready for'], rows, numbers);
+  return table(
+    [...first, 'phase', 'context', 'slots', 'memory', 'ready for'],
+    rows,
+    numbers,
+    several ? [2, 1, 0] : [1, 0],
+    columns,
+  );
 }
 
 function queueText(queue: readonly QueueRow[]): string {

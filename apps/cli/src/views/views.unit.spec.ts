@@ -71,10 +71,11 @@ describe('status', () => {
         fc.array(worker, { maxLength: 3 }),
         fc.array(resident, { maxLength: 4 }),
         folder,
-        (workers, residents, disk) => {
+        fc.integer({ min: 80, max: 100 }),
+        (workers, residents, disk, columns) => {
           const folders = workers.map(({ workerId }) => ({ ...disk, workerId }));
-          const text = statusText({ ...base, views: { workers, residents, folders } });
-          expect(widest(text)).toBeLessThanOrEqual(100);
+          const text = statusText({ ...base, views: { workers, residents, folders }, columns });
+          expect(widest(text)).toBeLessThanOrEqual(columns);
           for (const { phase } of residents) expect(text).toMatch(new RegExp(`${phase}|leaving`));
         },
       ),

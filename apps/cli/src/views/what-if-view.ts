@@ -1,6 +1,6 @@
 import type { WhatIfFigures, WhatIfReport } from '#domain/wire/index.js';
-import { MOST_COLUMNS, wrapped } from '../list-table.js';
-import { shorten, table } from '../table.js';
+import { wrapped } from '../list-table.js';
+import { columnsOf, shorten, table } from '../table.js';
 
 const NAME_WIDTH = 36;
 const MOST_DIFFERENCES = 5;
@@ -24,7 +24,7 @@ export function whatIfText(report: WhatIfReport): string {
     wrapped(sentence),
     '',
     `${minute(from)} to ${minute(to)} UTC: ${calls} calls${others}`,
-    table(HEAD, rows, RIGHT),
+    table(HEAD, rows, RIGHT, [0]),
     '',
     reproducedText(report),
     ...notes.map((note) => wrapped(`- ${note}`)),
@@ -75,9 +75,11 @@ function reproducedText({ reproduced }: WhatIfReport): string {
   for (const { at, modelKey, fields, reason } of differences.slice(0, MOST_DIFFERENCES)) {
     lines.push(`  ${minute(at)}  ${shorten(modelKey, 40)}`);
     for (const { field, logged, again } of fields.slice(0, 2))
-      lines.push(`    ${shorten(`${field}: ${logged || 'none'} in the log, ${again || 'none'} again`, 92)}`);
+      lines.push(
+        `    ${shorten(`${field}: ${logged || 'none'} in the log, ${again || 'none'} again`, columnsOf() - 8)}`,
+      );
     lines.push(
-      ...wrapped(reason, MOST_COLUMNS - 4)
+      ...wrapped(reason, columnsOf() - 4)
         .split('\n')
         .map((line) => `    ${line}`),
     );
