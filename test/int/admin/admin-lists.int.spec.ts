@@ -447,7 +447,7 @@ describe('the management lists', () => {
     expect(storage.totalBytes).toBe(storage.artifacts.reduce((sum, { bytes }) => sum + bytes, 0));
     const folder = storage.folders.find(({ workerId }) => workerId === WORKER);
     const own = storage.artifacts.filter((one) => one.workerId === WORKER && one.root === 'models');
-    const [drive] = SAMPLES.CapacityMeasured.drives ?? [];
+    const [drive] = SAMPLES.CapacityMeasured.drives;
     expect(folder).toMatchObject({
       usedBytes: own.reduce((sum, { bytes }) => sum + bytes, 0),
       driveBytes: drive?.totalBytes,
