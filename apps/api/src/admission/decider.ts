@@ -237,6 +237,7 @@ export class Decider {
     const there = fleet.residentsOf(key).filter(({ resident }) => !resident.leaving);
     if (wanted.worker !== undefined || there.length >= MOST_RESIDENTS) return false;
     if (there.some(({ resident }) => resident.phase !== 'ready')) return false;
+    if (this.#claims.of(key, this.#claims.residents(key))) return false;
     const others = (fleet.models.get(key)?.workers ?? []).flatMap((id) => fleet.worker(id) ?? []);
     const workers = others.filter(
       (w) =>
@@ -382,7 +383,7 @@ export class Decider {
           { type: 'PlacementDecided', data: outcome.data },
           wanted.callId,
           (newer) => placementPlanStillStands(outcome.data, newer),
-          this.#claimOf(id, wanted, outcome.data.decisionId),
+          this.#claimOf(id, wanted, outcome.data),
         );
         return { kind: 'deciding', why: 'its placement is being written' };
       case 'wait': {
@@ -395,12 +396,20 @@ export class Decider {
     }
   }
 
-  /** A model that is cold everywhere is claimed where more than one worker could load it; a call that names its worker has no choice. */
-  #claimOf(id: WorkerId, { model, worker }: Wanted, decision: DecisionId): Claim | undefined {
+  /**
+   * A model that is cold everywhere, and its second resident, are claimed where more than one worker could load it; a call
+   * that names its worker has no choice.
+   */
+  #claimOf(
+    id: WorkerId,
+    { model, worker }: Wanted,
+    { decisionId, forSlots }: PlacementDecidedData,
+  ): Claim | undefined {
     const { modelKey: key } = model;
     const have = this.#o.fleet.models.get(key)?.workers.length ?? 0;
-    if (have < 2 || worker !== undefined || !this.#claims.isCold(key)) return undefined;
-    return { modelKey: key, workerId: id, decisionId: decision };
+    const there = this.#claims.residents(key);
+    if (have < 2 || worker !== undefined || (there > 0 && forSlots === undefined)) return undefined;
+    return { modelKey: key, workerId: id, decisionId, there };
   }
 
   async #append(

@@ -6,6 +6,7 @@ import { GIB } from '#domain/units.js';
 import { openEventLog } from '#events/connect.js';
 import type { EventLog } from '#events/event-log.js';
 import { streams } from '#events/streams.js';
+import { SAMPLES } from '#events/testing/samples.js';
 import { type EmbeddedNode, startEmbeddedNode } from '#events/testing/embedded-node.js';
 import { decide } from '#placement/decide.js';
 import { noOptions } from '#placement/model-name.js';
@@ -21,7 +22,7 @@ import { type Claim, LoadClaims } from './load-claims.js';
 import type { Wanted } from './port.js';
 import { TermsByWorker } from './terms.js';
 
-const [first, second] = [workerId(newId()), workerId(newId())];
+const [first, second, third] = [workerId(newId()), workerId(newId()), workerId(newId())];
 
 let node: EmbeddedNode;
 let log: EventLog;
@@ -30,7 +31,7 @@ const opened: { stop(): Promise<void> }[] = [];
 beforeAll(async () => {
   node = await startEmbeddedNode();
   log = openEventLog({ url: node.url, by: 'test', now: Date.now });
-  for (const id of [first, second]) {
+  for (const id of [first, second, third]) {
     await write(streams.worker(id), {
       type: 'WorkerRegistered',
       data: {
@@ -51,7 +52,8 @@ beforeAll(async () => {
       type: 'ForeignUseChanged',
       data: { deviceId: RAM, bytes: 0, processes: [] },
     });
-    await write(streams.catalog(id), { type: 'ModelFound', data: foundModel('cold') });
+    if (id !== third) await write(streams.catalog(id), { type: 'ModelFound', data: foundModel('cold') });
+    await write(streams.catalog(id), { type: 'ModelFound', data: foundModel('busy') });
   }
 });
 afterEach(async () => {
@@ -68,18 +70,20 @@ async function write(stream: string, event: BerthEvent): Promise<void> {
   expect(outcome.ok).toBe(true);
 }
 
-async function decisions(): Promise<readonly PlacementDecidedData[]> {
+async function decisions(key = 'cold'): Promise<readonly PlacementDecidedData[]> {
   const found: PlacementDecidedData[] = [];
-  for (const id of [first, second])
+  for (const id of [first, second, third])
     for await (const { event } of log.readForwards<WorkerEvent>(streams.worker(id)))
-      if (event.type === 'PlacementDecided') found.push(event.data);
+      if (event.type === 'PlacementDecided' && event.data.modelKey === modelKey(key)) found.push(event.data);
   return found;
 }
 
 const claims = (key: string) => log.readBackwards<ModelEvent>(streams.model(modelKey(key)), 10);
 
 /** A decider as an api has it, over its own fold of the log; its line reaches the workers that are named. */
-async function deciderReaching(...workers: readonly WorkerId[]) {
+const deciderReaching = (...workers: readonly WorkerId[]) => deciderOf('cold', workers);
+
+async function deciderOf(key: string, workers: readonly WorkerId[]) {
   const own = openEventLog({ url: node.url, by: 'test', now: Date.now });
   const fleet = new Fleet(own);
   await fleet.start();
@@ -108,7 +112,7 @@ async function deciderReaching(...workers: readonly WorkerId[]) {
     now: Date.now,
     onSettled: () => (settled += 1),
   });
-  const model = fleet.models.get(modelKey('cold'))?.model;
+  const model = fleet.models.get(modelKey(key))?.model;
   if (!model) throw new Error('the model is not there');
   const terms = new TermsByWorker(fleet.settings).of({ model, options: noOptions }, first);
   const call = callId(newId());
@@ -132,6 +136,7 @@ async function deciderReaching(...workers: readonly WorkerId[]) {
   return {
     reached,
     evaluate: () => decider.evaluate(wanted, ticket, [ticket]),
+    second: (waitSeconds: number) => decider.second(wanted, ticket, [ticket], { waiting: 1, waitSeconds }),
     /** Whether what the last look began has come to its end. */
     settles: async (look: () => void) => {
       const before = settled;
@@ -209,4 +214,45 @@ describe('a model that is cold on every worker', () => {
       giveUp: () => taken && loadClaims.giveUp(taken),
     };
   }
+});
+
+describe('a model whose slots are all taken', () => {
+  it('gets one more resident by two apis that see it at the same moment for two workers', async () => {
+    // What the tests above decided is no load that goes on.
+    for (const id of [first, second])
+      for await (const { event } of log.readForwards<WorkerEvent>(streams.worker(id)))
+        if (event.type === 'PlacementDecided')
+          await write(streams.worker(id), {
+            type: 'DecisionClosed',
+            data: { decisionId: event.data.decisionId, why: 'cancelled', reason: 'test' },
+          });
+    const at = await deciderOf('busy', [first]);
+    for (const kind of ['queued', 'sizing', 'deciding'])
+      await at.settles(() => expect(at.evaluate().kind).toBe(kind));
+    const [{ residentId, decisionId: id }] = (await decisions('busy')) as [PlacementDecidedData];
+    const named = { residentId, decisionId: id, modelKey: modelKey('busy') };
+    await write(streams.worker(first), {
+      type: 'LoadStarted',
+      data: { ...SAMPLES.LoadStarted, ...named },
+    });
+    await write(streams.worker(first), {
+      type: 'ResidentReady',
+      data: { ...SAMPLES.ResidentReady, residentId },
+    });
+    const apis = [await deciderOf('busy', [second]), await deciderOf('busy', [third])];
+    // A wait that is not worth a load: their histories are read, and the engines asked.
+    for (const one of apis)
+      for (const _ of ['reads', 'asks']) await one.settles(() => expect(one.second(0)).toBe(false));
+    const began: boolean[] = [];
+    await Promise.all(apis.map((one) => one.settles(() => began.push(one.second(10_000)))));
+    expect(began).toEqual([true, true]);
+    const [, another, ...more] = await decisions('busy');
+    expect([another?.forSlots?.waitSeconds, more]).toEqual([10_000, []]);
+    // Whoever lost finds it, and is content.
+    for (const one of apis) {
+      one.reached.add(second).add(third);
+      await eventually('the second is seen', () => (one.second(10_000) ? undefined : true));
+    }
+    expect(await decisions('busy')).toHaveLength(2);
+  });
 });

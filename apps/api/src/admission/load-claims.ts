@@ -21,6 +21,8 @@ export interface Claim {
   readonly modelKey: ModelKey;
   readonly workerId: WorkerId;
   readonly decisionId: DecisionId;
+  /** How many residents it was decided beside; none for a model that is cold. */
+  readonly there?: number;
 }
 
 export type Claimed =
@@ -37,9 +39,9 @@ export interface LoadClaimsOptions {
 }
 
 /**
- * A model that is cold everywhere is loaded once. The expected revision of a worker's stream guards the room of that worker
- * alone: two apis that decide at the same moment for two workers would both load. So each claims the load first, in the
- * stream of the model, with the revision that it read there.
+ * A model that is cold everywhere is loaded once, and so is its second resident. The expected revision of a worker's
+ * stream guards the room of that worker alone: two apis that decide at the same moment for two workers would both load.
+ * So each claims the load first, in the stream of the model, with the revision that it read there.
  */
 export class LoadClaims {
   readonly #o: LoadClaimsOptions;
@@ -47,7 +49,10 @@ export class LoadClaims {
   readonly #seenAt = new Map<ModelKey, { readonly decisionId: DecisionId; readonly atMs: number }>();
   /** The newest claim from here whose decision was not written and never will be. */
   readonly #givenUp = new Map<ModelKey, DecisionId>();
-  readonly #waits = new Map<ModelKey, { readonly untilMs: number; readonly why: string }>();
+  readonly #waits = new Map<
+    ModelKey,
+    { readonly untilMs: number; readonly why: string; readonly there: number }
+  >();
 
   constructor(options: LoadClaimsOptions) {
     this.#o = options;
@@ -55,36 +60,42 @@ export class LoadClaims {
 
   /** Whether nobody has it in memory, or loads it. What a lost worker runs is unknown, and is not counted on. */
   isCold(key: ModelKey): boolean {
-    const { fleet } = this.#o;
-    return !fleet
-      .residentsOf(key)
-      .some(({ workerId, resident }) => !resident.leaving && fleet.worker(workerId)?.lost !== true);
+    return this.residents(key) === 0;
   }
 
-  /** What a load is held back by: a claim of another whose decision is not there yet. */
-  of(key: ModelKey): { readonly why: string; readonly inMs: number } | undefined {
+  /** How many are there, or come. */
+  residents(key: ModelKey): number {
+    const { fleet } = this.#o;
+    return fleet
+      .residentsOf(key)
+      .filter(({ workerId, resident }) => !resident.leaving && fleet.worker(workerId)?.lost !== true).length;
+  }
+
+  /** What a load beside so many residents is held back by: a claim of another whose decision is not there yet. */
+  of(key: ModelKey, there = 0): { readonly why: string; readonly inMs: number } | undefined {
     const wait = this.#waits.get(key);
     const inMs = (wait?.untilMs ?? 0) - this.#o.now();
-    if (wait && inMs > 0 && this.isCold(key)) return { why: wait.why, inMs };
+    if (wait && inMs > 0 && wait.there === there && this.residents(key) <= there)
+      return { why: wait.why, inMs };
     this.#waits.delete(key);
     return undefined;
   }
 
   async take(claim: Claim, correlationId: string): Promise<Claimed> {
     const { log, fleet } = this.#o;
-    const { modelKey: key } = claim;
+    const { modelKey: key, workerId, decisionId, there = 0 } = claim;
     const stream = streams.model(key);
     const [last] = await log.readBackwards<ModelEvent>(stream, 1);
-    if (last && last.event.data.decisionId !== claim.decisionId) {
-      const { workerId } = last.event.data;
+    if (last && last.event.data.decisionId !== decisionId) {
       // Its decision may stand in a stream that this fold is behind of.
-      await fleet.catchUpWorker(workerId);
-      if (!this.isCold(key)) return { kind: 'another' };
-      if (!(await this.#isOver(key, last.event.data, last.metadata.at))) return this.#waitFor(key, workerId);
+      await fleet.catchUpWorker(last.event.data.workerId);
+      if (this.residents(key) > there) return { kind: 'another' };
+      if (!(await this.#isOver(key, last.event.data, last.metadata.at)))
+        return this.#waitFor(key, there, last.event.data.workerId);
     }
     const event: NewEvent<ModelEvent> = {
-      id: derivedId('LoadClaimed', claim.decisionId),
-      event: { type: 'LoadClaimed', data: claim },
+      id: derivedId('LoadClaimed', decisionId),
+      event: { type: 'LoadClaimed', data: { modelKey: key, workerId, decisionId } },
       cause: { correlationId, causationId: correlationId },
     };
     const expected = last ? last.revision : 'no-stream';
@@ -95,7 +106,7 @@ export class LoadClaims {
       this.#givenUp.delete(key);
       return { kind: 'taken' };
     }
-    if (outcome.error.kind === 'conflict') return this.#waitFor(key, undefined);
+    if (outcome.error.kind === 'conflict') return this.#waitFor(key, there);
     return { kind: 'unavailable', message: outcome.error.message };
   }
 
@@ -119,11 +130,11 @@ export class LoadClaims {
     return false;
   }
 
-  #waitFor(key: ModelKey, workerId: WorkerId | undefined): Claimed {
+  #waitFor(key: ModelKey, there: number, workerId?: WorkerId): Claimed {
     const where =
       workerId === undefined ? 'another worker' : (this.#o.fleet.worker(workerId)?.name ?? workerId);
     const why = `its load on ${where} has been claimed by another api at the same moment`;
-    this.#waits.set(key, { untilMs: this.#o.now() + LOOK_AGAIN_MS, why });
+    this.#waits.set(key, { untilMs: this.#o.now() + LOOK_AGAIN_MS, why, there });
     return { kind: 'another' };
   }
 }
