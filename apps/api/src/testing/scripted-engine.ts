@@ -78,7 +78,7 @@ export const startStream = (res: ServerResponse): void =>
   void res.writeHead(200, { 'content-type': 'text/event-stream' });
 
 /** Streams or answers "hello", as the body asks. */
-export const sayHello = ({ body, res }: Pick<EngineRequest, 'body' | 'res'>): void => {
+export const sayHello = ({ body, res }: Pick<EngineRequest, 'body' | 'res'>): ReturnType<Script> => {
   const { stream } = JSON.parse(body.toString()) as { stream?: boolean };
   if (stream === true) {
     startStream(res);
