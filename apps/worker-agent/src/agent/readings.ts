@@ -78,12 +78,14 @@ export function startReadings(o: ReadingsOptions): { first: Promise<void>; stop(
     (watch?.latest() ?? []).map((gpu) => {
       const { deviceId, totalBytes } = gpu.device;
       const { usedBytes } = gpu;
+      // What an engine took since its driver listed processes is nobody else's.
+      const listedBytes = usedBytes === undefined ? 0 : (gpu.listedBytes ?? usedBytes);
       const ours = usedBytes === undefined ? 0 : heldOn(gpu, ownerOf, o.state().residents);
       const line = {
         deviceId,
         totalBytes,
         usedBytes: usedBytes ?? 0,
-        foreignBytes: Math.max(0, (usedBytes ?? 0) - ours),
+        foreignBytes: Math.max(0, listedBytes - ours),
         known: usedBytes !== undefined,
       };
       return { line, gpu };

@@ -16,6 +16,8 @@ export interface GpuReading {
   readonly powerWatts?: number;
   /** Absent: the driver did not list processes. */
   readonly processes?: readonly GpuProcess[];
+  /** What was used at the moment when the processes were listed, where that is another one than that of `usedBytes`. */
+  readonly listedBytes?: number;
 }
 
 /** A figure with or without its unit (`11264 MiB`, `42 %`, `61`); undefined for `N/A`, `[N/A]`, `Insufficient…`. */

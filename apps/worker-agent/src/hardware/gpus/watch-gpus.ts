@@ -132,7 +132,10 @@ export class GpuWatch {
   }
 }
 
+/** Memory is told more often than processes: what these hold is to be compared with what was used when they were listed. */
 const processesOf = (fresh: GpuReading | undefined, detailed: GpuReading | undefined) => {
-  const processes = fresh?.processes ?? detailed?.processes;
-  return processes === undefined ? {} : { processes };
+  const from = fresh?.processes === undefined ? detailed : fresh;
+  if (from?.processes === undefined) return {};
+  const { processes, usedBytes } = from;
+  return { processes, ...(from === fresh || usedBytes === undefined ? {} : { listedBytes: usedBytes }) };
 };
