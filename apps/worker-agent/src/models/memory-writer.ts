@@ -1,5 +1,5 @@
 /** What is remembered grows with the number of files; written at each change of thousands, it would be most of the work. */
-const EVERY_MS = 1000;
+const EVERY_MS = 5000;
 
 /** Writes a memory a moment after it changed, however often it changes until then. A crash loses that moment. */
 export class MemoryWriter {
