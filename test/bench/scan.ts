@@ -20,8 +20,8 @@ import { makeModel } from '../../apps/worker-agent/src/make-model/index.js';
 /**
  * Times scans of 10,000 files: headers unknown, then known, then one file changed, then by a new process that remembers
  * them. Once as GGUF files in 2,500 folders, once as folders for transformers of ten files each. Then how long it takes from
- * a change on disk to its event in the log, with the first of them watched and hashed. Then one header as large models have it, read by
- * the reader here and by the one of Hugging Face.
+ * a change on disk to its event in the log, with the first of them watched and hashed. Then one header as large models have
+ * it, read by the reader here and by the one of Hugging Face.
  */
 const FILES = 10_000;
 const LABELS = ['F16', 'Q8_0', 'Q6_K', 'Q4_K_M'];

@@ -12,9 +12,8 @@ import { READERS } from './commands/readers.js';
 import { replay } from './commands/replay.js';
 import { up } from './commands/up.js';
 import { whatIf } from './commands/what-if.js';
-import { MOST_COLUMNS } from './table.js';
 import { distance, nearest } from './nearest.js';
-import { shorten, table } from './table.js';
+import { MOST_COLUMNS, shorten, table } from './table.js';
 
 describe('flags', () => {
   const flags = { port: 'value', verbose: 'switch' } as const;

@@ -22,9 +22,7 @@ describe('a list on a terminal', () => {
     expect(columnsOf({ isTTY: false, columns: 80 })).toBe(100);
     const narrow = listTable(['id', 'model', 'state'], rows, 1, false, [0], 40).split('\n');
     expect(narrow.every((line) => line.length <= 40)).toBe(true);
-    expect(narrow[1]).toMatch(
-      /^01979d3e-0000-7\S*… {2}owner…\S* {2}ready$|^01979d3e-0000-7\S*… {2}\S*…\S* {2}ready$/,
-    );
+    expect(narrow[1]).toBe('01979d3e-0000-7000-80…  own…odel  ready');
     expect(listTable(['id', 'model'], [rows[0]!], 1, false, [0])).toContain(rows[0]![0]);
   });
 

@@ -33,7 +33,9 @@ import { WhatIfNightsRepository } from './what-if/what-if-nights.controller.js';
 import { WorkersRepository } from './workers/workers.repository.js';
 
 /** It gives one row of whatever it is asked for. */
-const { db, asked } = recordedDb(() => [{ worker_id: 'w', model_key: 'm' }]);
+const { db, asked } = recordedDb(() => [
+  { worker_id: 'w', model_key: 'm', limits: { designation: {}, setting: {} } },
+]);
 const views = new ViewsReader(db);
 const pair = { workerId: 'w', modelKey: 'm' };
 

@@ -58,12 +58,7 @@ export class LoadClaims {
     this.#o = options;
   }
 
-  /** Whether nobody has it in memory, or loads it. What a lost worker runs is unknown, and is not counted on. */
-  isCold(key: ModelKey): boolean {
-    return this.residents(key) === 0;
-  }
-
-  /** How many are there, or come. */
+  /** How many are there, or come. What a lost worker runs is unknown, and is not counted on. */
   residents(key: ModelKey): number {
     const { fleet } = this.#o;
     return fleet

@@ -72,8 +72,9 @@ export async function respond(
     microBatch: context.microBatch,
   };
   const grammar = tools.grammar ?? (await formatGrammar(loaded.llama, request.format));
+  const promptOf = (index: number) => prompts[Math.floor(index / request.choices)] ?? [];
   const run = async (index: number, onPiece: OnPiece): Promise<{ part: Generated; reason: string }> => {
-    const prompt = prompts[Math.floor(index / request.choices)] ?? [];
+    const prompt = promptOf(index);
     const sampled = withOwnSeed(request, index % request.choices);
     const reader = tools.given ? new ToolCallText() : undefined;
     let calls = 0;
@@ -98,8 +99,8 @@ export async function respond(
   for (let index = 0; index < answers; index += 1) {
     const opening = shape.opening(head, index);
     if (opening) {
-      const tokens = prompts[Math.floor(index / request.choices)]?.length ?? 0;
-      await frames.send(request.usageAtOnce ? { ...opening, usage: { prompt_tokens: tokens } } : opening);
+      const usage = { prompt_tokens: promptOf(index).length };
+      await frames.send(request.usageAtOnce ? { ...opening, usage } : opening);
     }
     let callIndex = 0;
     const { part, reason } = await run(index, (piece, logprobs) =>

@@ -45,8 +45,9 @@ export function mappedResidentBytes(smaps: string, files: ReadonlySet<string>): 
   return bytes;
 }
 
-export const totalFileBytes = (files: readonly string[]): number =>
-  files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0);
+/** @param goneBytes what a file counts that is not there */
+export const totalFileBytes = (files: readonly string[], goneBytes = 0): number =>
+  files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? goneBytes), 0);
 
 function readText(file: string): string | undefined {
   try {

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { parseStat } from '../hardware/processes.js';
+import { readdirSync } from 'node:fs';
+import { listProcesses, parseStat } from '../hardware/processes.js';
+import { readText } from '../hardware/read-text.js';
 
 /** What the system says of processes that answer nothing: whether they are at work all the same. */
 export interface Work {
@@ -14,24 +15,25 @@ const TICKS_PER_SECOND = 1;
 
 /** @returns undefined where nothing can be seen of any of them. */
 export function workOf(pids: readonly number[]): Work | undefined {
-  const ticks = new Map<number, number>();
-  let busy = false;
-  for (const pid of pids) {
-    try {
-      const entry = parseStat(readFileSync(`/proc/${pid}/stat`, 'utf8'));
-      if (entry === undefined) continue;
-      ticks.set(pid, entry.cpuTicks);
-      busy ||= readdirSync(`/proc/${pid}/task`).some((thread) => isBusy(pid, thread));
-    } catch {
-      // It ended between the looks, or there is no /proc.
-    }
+  const there = listProcesses(readText, () => pids);
+  if (there.length === 0) return undefined;
+  return {
+    ticks: new Map(there.map(({ pid, cpuTicks }) => [pid, cpuTicks])),
+    busy: there.some(({ pid }) => threadsOf(pid).some((thread) => isBusy(pid, thread))),
+  };
+}
+
+function threadsOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    // It ended between the looks.
+    return [];
   }
-  return ticks.size === 0 ? undefined : { ticks, busy };
 }
 
 function isBusy(pid: number, thread: string): boolean {
-  const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
-  const state = stat.slice(stat.lastIndexOf(')') + 2)[0];
+  const state = parseStat(readText(`/proc/${pid}/task/${thread}/stat`) ?? '')?.state;
   return state === 'R' || state === 'D';
 }
 

@@ -7,6 +7,8 @@ export interface ProcessEntry {
   readonly parent: number;
   readonly group: number;
   readonly session: number;
+  /** `R` runs, `S` sleeps, `D` waits for a device, `T` is stopped, `Z` has ended. */
+  readonly state: string;
   /** In clock ticks since boot: tells a reused pid from the process. */
   readonly startTicks: number;
   /** Processor time so far, in clock ticks. */
@@ -27,6 +29,7 @@ export function parseStat(text: string): ProcessEntry | undefined {
     parent: at(1),
     group: at(2),
     session: at(3),
+    state: fields[0] ?? '',
     cpuTicks: at(11) + at(12),
     startTicks: at(19),
     name: text.slice(open + 1, close),

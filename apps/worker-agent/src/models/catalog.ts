@@ -195,7 +195,7 @@ class DiskCatalog implements Catalog {
     const written = await this.write(unsettled);
     if (!written) this.again.later(RETRY_MS);
     else if (unsettled.size > 0 || added) this.again.later();
-    if (this.headers.unsaved) this.remembering.changed();
+    this.remembering.changed();
   }
 
   private get sidecars(): string | undefined {

@@ -57,11 +57,6 @@ export class HeaderReader {
     }
   }
 
-  /** Whether something is known that the memory has not. */
-  get unsaved(): boolean {
-    return this.changed;
-  }
-
   /** Writes what is known into the memory, when it changed. */
   async save(): Promise<void> {
     if (this.memory === undefined || this.known === undefined || !this.changed) return;

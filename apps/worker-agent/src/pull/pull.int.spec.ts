@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { bootId, packageRoot } from '#runtime/process-info.js';
+import { freeLoopbackPort } from '../engines/port.js';
 import { makeModel } from '../make-model/index.js';
 
 const MAIN = join(packageRoot(), 'dist/apps/worker-agent/src/pull/main.js');
@@ -117,15 +118,6 @@ async function berthPull(source: string, env: Record<string, string> = {}) {
   child.stderr?.on('data', (data) => (err += String(data)));
   const [code] = (await once(child, 'close')) as [number];
   return { code, out, err };
-}
-
-async function closedAddress(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return `http://127.0.0.1:${port}`;
 }
 
 describe('berth pull', () => {
@@ -279,7 +271,7 @@ describe('berth pull', () => {
   test('keeps to the limit set at start when the Berth that runs on its home cannot be asked, and says so', async () => {
     hub.files.set('ship-Q8_0.gguf', { content: model });
     // A Berth that is there, and whose api is not: its address was just given back.
-    const away = await closedAddress();
+    const away = `http://127.0.0.1:${await freeLoopbackPort()}`;
     const holder = { pid: process.pid, bootId: bootId(), address: away, children: {} };
     await writeFile(join(home, 'berth.lock'), JSON.stringify(holder));
     await writeFile(join(home, 'worker-id'), 'w');

@@ -5,6 +5,7 @@ import { diskLimitOf, diskRoom } from '#domain/worker/disk-limit.js';
 import { present } from '../views/present.js';
 import type { ViewsDb } from '#schema/connect.js';
 import { ViewsReader } from '../views/views-reader.js';
+import type { Limits } from '../workers/worker.view.js';
 
 /** Largest first. */
 export const storedArtifacts = (db: ViewsDb) =>
@@ -27,11 +28,8 @@ export const folders = (db: ViewsDb) =>
 type FolderRow = Awaited<ReturnType<ReturnType<typeof folders>['execute']>>[number];
 
 export function folderView(row: FolderRow, usedBytes: number): ModelFolder {
-  const tiers = (row.limits ?? {}) as Readonly<
-    Partial<Record<'designation' | 'setting', Record<string, number>>>
-  >;
-  const tier = (name: 'designation' | 'setting') =>
-    new Map(Object.entries(tiers[name] ?? {}) as [DeviceId, number][]);
+  const limits = row.limits as Limits;
+  const tier = (of: keyof Limits) => new Map(Object.entries(limits[of]) as [DeviceId, number][]);
   const limit = diskLimitOf({ designation: tier('designation'), setting: tier('setting') });
   // The agent names the drive of this folder first.
   const drive = (row.drives as readonly { totalBytes: number; freeBytes: number }[] | null)?.[0];

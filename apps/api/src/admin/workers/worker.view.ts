@@ -1,7 +1,8 @@
 import { type DeviceFigures, present } from '../views/present.js';
 import type { DeviceRow, HeldRow, WorkerRow, WorkersAndDevices } from './workers.repository.js';
 
-interface Limits {
+/** As the views keep a worker's limits: by resource, of each of the two that set them. */
+export interface Limits {
   readonly designation: Readonly<Record<string, number>>;
   readonly setting: Readonly<Record<string, number>>;
 }

@@ -1,10 +1,9 @@
-import { statSync } from 'node:fs';
 import type { MeasuredMemory } from '#domain/events/worker-events.js';
 import { RAM } from '#domain/ids.js';
 import type { EngineStateFile } from '../../ports.js';
 import { askEngine, objectOf } from '../engine-http.js';
 import type { EngineDialect } from '../engine-dialect.js';
-import { readProcessMemory } from '../process-memory.js';
+import { readProcessMemory, totalFileBytes } from '../process-memory.js';
 import { bytesByDevice, isHostBuffer, isMappedBuffer, parseBufferLines, withoutCopied } from './buffers.js';
 
 const ASK_MS = 5000;
@@ -50,16 +49,15 @@ export function parseInFlight(metrics: string): number | undefined {
   return processing === undefined ? undefined : Number(processing) + Number(value('requests_deferred') ?? 0);
 }
 
-/** Of a file that is gone, as much as can be: what was told then counts as it is. */
-const bytesOf = (files: readonly string[]): number =>
-  files.reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? Infinity), 0);
-
-/** The engine's own lines per device, and the operating system's word on the process. */
+/**
+ * The engine's own lines per device, and the operating system's word on the process.
+ * @param fileBytes of the weights; of a file that is gone as much as can be, so that all that was told counts
+ */
 export function measured(
   state: EngineStateFile,
   log: string,
   system = readProcessMemory(state.pid),
-  fileBytes = bytesOf(state.files),
+  fileBytes = totalFileBytes(state.files, Infinity),
 ): MeasuredMemory {
   const told = parseBufferLines(log);
   if (told.length === 0) {
